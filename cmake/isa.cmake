@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+# Kernels per instruction set: every folder src/cpu/isa/<isa> becomes one OBJECT library with its own
+# flags, taken from the table below; src/cpu/dispatch.cpp picks one at run time and learns what exists
+# from NIBBLE_HAVE_ISA_<ISA>. dispatch must test every extension named here before it calls a unit.
+# All other code is built for the compiler's default processor.
+set(nibble_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
+set(nibble_avx512 ${nibble_avx2} -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl)
+set(nibble_avx512vnni ${nibble_avx512} -mavx512vnni -mavx512vbmi)
+
+set(NIBBLE_ISA_FLAGS_scalar "")
+set(NIBBLE_ISA_FLAGS_avx2 ${nibble_avx2})
+set(NIBBLE_ISA_FLAGS_avxvnni ${nibble_avx2} -mavxvnni)
+set(NIBBLE_ISA_FLAGS_avx512 ${nibble_avx512})
+set(NIBBLE_ISA_FLAGS_avx512vnni ${nibble_avx512vnni})
+set(NIBBLE_ISA_FLAGS_avx512fp16 ${nibble_avx512vnni} -mavx512bf16 -mavx512fp16)
+set(NIBBLE_ISA_FLAGS_amx ${nibble_avx512vnni} -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
+set(NIBBLE_ISA_FLAGS_neon "")
+set(NIBBLE_ISA_FLAGS_neondot -march=armv8.2-a+dotprod)
+set(NIBBLE_ISA_FLAGS_neoni8mm -march=armv8.2-a+dotprod+i8mm)
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set(nibble_candidate_isas scalar avx2 avxvnni avx512 avx512vnni avx512fp16 amx)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(nibble_candidate_isas scalar neon neondot neoni8mm)
+else()
+  set(nibble_candidate_isas scalar)
+endif()
+
+if(NIBBLE_ONLY_ISA)
+  set(nibble_candidate_isas ${NIBBLE_ONLY_ISA})
+endif()
+
+set(NIBBLE_ISAS "")
+set(NIBBLE_ISA_OBJECTS "")
+set(NIBBLE_ISA_DEFINITIONS "")
+
+# Called from src/: makes nibble_isa_<isa> and appends to the three lists above in the caller's scope.
+function(nibble_add_isa isa)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cpu/isa/${isa}/*.cpp")
+  if(NOT sources)
+    return()
+  endif()
+  set(flags ${NIBBLE_ISA_FLAGS_${isa}})
+  if(flags)
+    include(CheckCXXCompilerFlag)
+    list(JOIN flags " " joined)
+    check_cxx_compiler_flag("${joined}" NIBBLE_COMPILER_KNOWS_${isa})
+    if(NOT NIBBLE_COMPILER_KNOWS_${isa})
+      return()
+    endif()
+  endif()
+  set(target nibble_isa_${isa})
+  add_library(${target} OBJECT ${sources})
+  nibble_own_target(${target})
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include"
+    "${PROJECT_BINARY_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+  # Unoptimized vector code is useless even in debug builds, and only optimized code keeps the inline
+  # functions of <immintrin.h> out of the symbol table. Without exceptions and run-time types no weak
+  # helper symbols of theirs leave the unit either.
+  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Release>>:-O2> -fno-exceptions -fno-rtti ${flags})
+  if(NIBBLE_HAS_XSIMD)
+    target_link_libraries(${target} PRIVATE xsimd)
+    target_compile_definitions(${target} PRIVATE NIBBLE_HAS_XSIMD=1)
+  endif()
+  string(TOUPPER ${isa} upper)
+  set(NIBBLE_ISAS ${NIBBLE_ISAS} ${isa} PARENT_SCOPE)
+  set(NIBBLE_ISA_OBJECTS ${NIBBLE_ISA_OBJECTS} $<TARGET_OBJECTS:${target}> PARENT_SCOPE)
+  set(NIBBLE_ISA_DEFINITIONS ${NIBBLE_ISA_DEFINITIONS} NIBBLE_HAVE_ISA_${upper}=1 PARENT_SCOPE)
+endfunction()

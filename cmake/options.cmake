@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+# Every option of the project. As a subproject nibble builds its libraries and nothing else.
+set(NIBBLE_BACKEND cpu CACHE STRING "Backend behind nibble::Context: cpu or cuda")
+set_property(CACHE NIBBLE_BACKEND PROPERTY STRINGS cpu cuda)
+if(NOT NIBBLE_BACKEND MATCHES "^(cpu|cuda)$")
+  message(FATAL_ERROR "NIBBLE_BACKEND is '${NIBBLE_BACKEND}'; it must be cpu or cuda")
+endif()
+
+option(BUILD_SHARED_LIBS "Build nibble as a shared library" OFF)
+option(NIBBLE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(NIBBLE_BUILD_TOOLS "Build the command-line program nibble" ${PROJECT_IS_TOP_LEVEL})
+option(NIBBLE_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(NIBBLE_BUILD_BENCHMARKS "Build the benchmarks (needs Google Benchmark)" OFF)
+option(NIBBLE_BUILD_FUZZERS "Build the libFuzzer targets (needs clang)" OFF)
+option(NIBBLE_INSTALL "Make the install rules" ${PROJECT_IS_TOP_LEVEL})
+option(NIBBLE_WERROR "Turn warnings in nibble's own code into errors" OFF)
+option(NIBBLE_CLANG_TIDY "Run clang-tidy on nibble's own code while building" OFF)
+set(NIBBLE_SANITIZE "" CACHE STRING "Sanitizers for nibble's own code, e.g. address,undefined")
+set(NIBBLE_MODELS_DIR "${PROJECT_SOURCE_DIR}/models" CACHE PATH
+  "Where the model tests look for real models; they skip, and say so, when it is absent")
+set(NIBBLE_ONLY_ISA "" CACHE STRING "Kernels to build, e.g. scalar;avx2; empty means every one known here")
+set(NIBBLE_CUDA_ARCHITECTURES "80;90" CACHE STRING "GPU architectures of the cuda backend")
+set(NIBBLE_BACKEND_CPU 0)
+set(NIBBLE_BACKEND_CUDA 0)
+string(TOUPPER "NIBBLE_BACKEND_${NIBBLE_BACKEND}" nibble_chosen_backend)
+set(${nibble_chosen_backend} 1)

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+# nibble_own_target(TARGET): what holds for every target with nibble's own sources. Nothing here is
+# global and nothing reaches the consumer, except that sanitized objects need a sanitized link.
+set(NIBBLE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+
+function(nibble_own_target target)
+  # Contracting a*b+c into an FMA would make decoded weights differ between targets and compilers;
+  # where a fused multiply-add is wanted, the code says so.
+  set(options ${NIBBLE_WARNINGS} $<$<BOOL:${NIBBLE_WERROR}>:-Werror> -ffp-contract=off)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${options}>")
+  if(NIBBLE_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      -fsanitize=${NIBBLE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${NIBBLE_SANITIZE})
+  endif()
+  if(NIBBLE_CLANG_TIDY)
+    find_program(NIBBLE_CLANG_TIDY_PROGRAM NAMES clang-tidy clang-tidy-14 REQUIRED)
+    set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "${NIBBLE_CLANG_TIDY_PROGRAM};--quiet")
+  endif()
+endfunction()
