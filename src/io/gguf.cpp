@@ -147,8 +147,8 @@ void GgufParser::read_dims(GgufTensor& tensor, const std::string& what) {
 
 const GgufTypeInfo* GgufParser::read_type(const std::string& what) {
   const auto id = cursor_.number<std::uint32_t>("type of " + what);
-  if (const GgufTypeInfo* type = find_gguf_type(std::int64_t{id})) return type;
-  const std::string_view retired = retired_gguf_type(std::int64_t{id});
+  if (const GgufTypeInfo* type = find_gguf_type(id)) return type;
+  const std::string_view retired = retired_gguf_type(id);
   if (!retired.empty())
     throw Error(Errc::unsupported, what + " has the retired type " + std::to_string(id) + " (" +
                                        std::string(retired) + "); convert the original model again");

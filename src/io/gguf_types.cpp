@@ -24,7 +24,7 @@ constexpr char upper(char c) noexcept { return c >= 'a' && c <= 'z' ? static_cas
 
 }  // namespace
 
-const GgufTypeInfo* find_gguf_type(std::int64_t id) noexcept {
+const GgufTypeInfo* find_gguf_type(std::uint32_t id) noexcept {
   const auto it = std::ranges::find_if(types, [&](const GgufTypeInfo& t) { return t.id == id; });
   return it == types.end() ? nullptr : &*it;
 }
@@ -37,7 +37,7 @@ const GgufTypeInfo* find_gguf_type(std::string_view name) noexcept {
   return it == types.end() ? nullptr : &*it;
 }
 
-std::string_view retired_gguf_type(std::int64_t id) noexcept {
+std::string_view retired_gguf_type(std::uint32_t id) noexcept {
   switch (id) {
     case 4: return "Q4_2";
     case 5: return "Q4_3";

@@ -59,13 +59,13 @@ void GgufWeightSource::release(std::string_view tensor) const noexcept {
 
 // --- memory ----------------------------------------------------------------------------------------------
 
-void MemoryWeightSource::add(std::string name, std::span<const Index> dims, int gguf_type,
+void MemoryWeightSource::add(std::string name, std::span<const Index> dims, std::uint32_t gguf_type,
                              std::span<const std::byte> bytes) {
   const auto refuse = [&](const std::string& why) {
     throw Error(Errc::invalid_argument, name_ + ": tensor '" + printable(name) + "': " + why);
   };
   StoredTensor tensor;
-  tensor.type = find_gguf_type(std::int64_t{gguf_type});
+  tensor.type = find_gguf_type(gguf_type);
   if (!tensor.type) refuse("type " + std::to_string(gguf_type) + " is unknown");
   if (dims.size() > tensor.dims.size()) refuse(std::to_string(dims.size()) + " dimensions, at most 4 are allowed");
   if (by_name_.contains(name)) refuse("the name is in use");
@@ -85,7 +85,7 @@ void MemoryWeightSource::add(std::string name, std::span<const Index> dims, std:
   add(std::move(name), dims, 0, std::as_bytes(values));
 }
 
-void MemoryWeightSource::add_owned(std::string name, std::span<const Index> dims, int gguf_type,
+void MemoryWeightSource::add_owned(std::string name, std::span<const Index> dims, std::uint32_t gguf_type,
                                    std::vector<std::byte> bytes) {
   add(std::move(name), dims, gguf_type, std::span<const std::byte>(bytes));
   owned_.push_back(std::move(bytes));  // the heap block, hence the view, stays where it is

@@ -13,18 +13,18 @@ namespace nibble {
 
 /// A tensor type: `block_bytes` bytes hold `block_size` consecutive elements of one row.
 struct GgufTypeInfo {
-  int id = 0;
+  std::uint32_t id = 0;
   std::string_view name;  ///< as other GGUF tools spell it: "Q4_K"
   std::uint32_t block_size = 1;
   std::uint32_t block_bytes = 0;
 };
 
 /// The type with this id; null when the id is unknown or retired.
-NIBBLE_API const GgufTypeInfo* find_gguf_type(std::int64_t id) noexcept;
+NIBBLE_API const GgufTypeInfo* find_gguf_type(std::uint32_t id) noexcept;
 /// The type with this name, in any letter case; null when unknown.
 NIBBLE_API const GgufTypeInfo* find_gguf_type(std::string_view name) noexcept;
 /// What a retired id once meant ("Q4_2"); empty for every other id.
-NIBBLE_API std::string_view retired_gguf_type(std::int64_t id) noexcept;
+NIBBLE_API std::string_view retired_gguf_type(std::uint32_t id) noexcept;
 
 /// Types of metadata values; the numbers are those stored in files.
 enum class MetadataType : std::uint32_t {

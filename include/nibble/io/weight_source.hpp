@@ -34,7 +34,7 @@ struct StoredTensor {
   const GgufTypeInfo* type = nullptr;  ///< never null in a tensor that a source returned
   std::span<const std::byte> bytes;    ///< blocks row by row; maybe unaligned when the source's bytes are
 
-  int gguf_type() const noexcept { return type->id; }
+  std::uint32_t gguf_type() const noexcept { return type->id; }
   std::span<const Index> shape() const noexcept { return {dims.data(), rank}; }
   /// A tensor of any rank seen as a matrix: all but the last dimension, and the last.
   Index rows() const noexcept { return rank < 2 ? 1 : elements_before(rank - 1); }
@@ -98,11 +98,11 @@ class NIBBLE_API MemoryWeightSource final : public WeightSource {
 
   /// Borrows `bytes` (blocks of `type`, row by row), which must outlive the source. Throws
   /// Error{invalid_argument} on an unknown type, a wrong byte count, more than 4 dimensions or a name in use.
-  void add(std::string name, std::span<const Index> dims, int gguf_type, std::span<const std::byte> bytes);
+  void add(std::string name, std::span<const Index> dims, std::uint32_t gguf_type, std::span<const std::byte> bytes);
   /// Borrows float data.
   void add(std::string name, std::span<const Index> dims, std::span<const float> values);
   /// Takes the bytes over.
-  void add_owned(std::string name, std::span<const Index> dims, int gguf_type, std::vector<std::byte> bytes);
+  void add_owned(std::string name, std::span<const Index> dims, std::uint32_t gguf_type, std::vector<std::byte> bytes);
 
   std::optional<StoredTensor> find(std::string_view name) const override;
   std::vector<std::string_view> names() const override;
