@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Masks and score hooks of attention, as small structs. Attention walks tiles of scores; a mask first
+// says what a whole tile is (skip: nothing visible, full: everything, edge: some of it) and is asked per
+// element on edge tiles only. A user's mask or bias is one struct that meets `AttentionMask` or
+// `ScoreHook`, compiled in the user's own unit and called once per tile.
+#pragma once
+
+#include <concepts>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "nibble/core/view.hpp"
+
+namespace nibble {
+
+/// Scores of consecutive queries against consecutive keys for one head. `scores[q * stride + k]` belongs
+/// to a query at absolute position `query_positions[q]` and the key at position `key_begin + k`.
+struct ScoreTile {
+  float* scores = nullptr;
+  Index stride = 0;
+  std::span<const Index> query_positions;  ///< non-decreasing
+  Index key_begin = 0;
+  Index keys = 0;
+  Index head = 0;  ///< query head
+};
+
+enum class TileClass { skip, full, edge };
+
+/// `classify` must never call a tile with a visible key `skip`, nor one with a hidden key `full`.
+template <class M>
+concept AttentionMask = requires(const M& m, const ScoreTile& t, Index query, Index key) {
+  { m.classify(t) } -> std::same_as<TileClass>;
+  { m.visible(query, key) } -> std::same_as<bool>;
+};
+
+/// Changes scores after scaling and before masking (soft caps, position biases).
+template <class H>
+concept ScoreHook = requires(const H& h, const ScoreTile& t) {
+  { h.apply(t) } -> std::same_as<void>;
+};
+
+/// Every key is visible (encoders).
+struct NoMask {
+  TileClass classify(const ScoreTile&) const noexcept { return TileClass::full; }
+  bool visible(Index, Index) const noexcept { return true; }
+};
+
+/// A query sees itself and what is before it.
+struct CausalMask {
+  TileClass classify(const ScoreTile& t) const noexcept {
+    if (t.key_begin > t.query_positions.back()) return TileClass::skip;
+    return t.key_begin + t.keys - 1 <= t.query_positions.front() ? TileClass::full : TileClass::edge;
+  }
+  bool visible(Index query, Index key) const noexcept { return key <= query; }
+};
+
+/// A query sees keys less than `window` positions away, itself included (Mistral, Gemma):
+/// window 4 at position 9 sees 6, 7, 8, 9 of the past.
+struct SlidingWindow {
+  Index window;
+  TileClass classify(const ScoreTile& t) const noexcept {
+    const Index last = t.key_begin + t.keys - 1;
+    if (last <= t.query_positions.front() - window) return TileClass::skip;
+    return t.key_begin > t.query_positions.back() - window ? TileClass::full : TileClass::edge;
+  }
+  bool visible(Index query, Index key) const noexcept { return key > query - window; }
+};
+
+/// Both masks at once: `CausalMask{} & SlidingWindow{512}`.
+template <AttentionMask A, AttentionMask B>
+struct BothMasks {
+  A a;
+  B b;
+  TileClass classify(const ScoreTile& t) const noexcept {
+    const TileClass x = a.classify(t), y = b.classify(t);
+    if (x == TileClass::skip || y == TileClass::skip) return TileClass::skip;
+    return x == TileClass::full && y == TileClass::full ? TileClass::full : TileClass::edge;
+  }
+  bool visible(Index query, Index key) const noexcept { return a.visible(query, key) && b.visible(query, key); }
+};
+
+template <AttentionMask A, AttentionMask B>
+constexpr BothMasks<A, B> operator&(const A& a, const B& b) { return {a, b}; }
+
+/// Scores pass unchanged.
+struct NoHook {
+  void apply(const ScoreTile&) const noexcept {}
+};
+
+/// score = cap * tanh(score / cap) (Gemma 2).
+struct SoftCap {
+  float cap;
+  void apply(const ScoreTile& t) const noexcept {
+    for (std::size_t q = 0; q < t.query_positions.size(); ++q)
+      for (Index k = 0; k < t.keys; ++k) {
+        float& s = t.scores[static_cast<Index>(q) * t.stride + k];
+        s = cap * std::tanh(s / cap);
+      }
+  }
+};
+
+/// A mask and a hook behind two function pointers: what the compiled attention kernel calls once a tile.
+/// Non-owning: both objects must outlive the call.
+class ScoreRules {
+ public:
+  template <AttentionMask M, ScoreHook H>
+  ScoreRules(const M& mask, const H& hook) noexcept
+      : mask_(&mask), hook_(&hook),
+        classify_([](const void* m, const ScoreTile& t) { return static_cast<const M*>(m)->classify(t); }),
+        visible_([](const void* m, Index q, Index k) { return static_cast<const M*>(m)->visible(q, k); }),
+        apply_([](const void* m, const void* h, const ScoreTile& t, TileClass kind) {
+          static_cast<const H*>(h)->apply(t);
+          if (kind != TileClass::edge) return;
+          const M& mask_of = *static_cast<const M*>(m);
+          for (std::size_t q = 0; q < t.query_positions.size(); ++q)
+            for (Index k = 0; k < t.keys; ++k)
+              if (!mask_of.visible(t.query_positions[q], t.key_begin + k))
+                t.scores[static_cast<Index>(q) * t.stride + k] = -std::numeric_limits<float>::infinity();
+        }) {}
+
+  TileClass classify(const ScoreTile& t) const { return classify_(mask_, t); }
+  bool visible(Index query, Index key) const { return visible_(mask_, query, key); }
+  /// Hook, then -infinity where an edge tile hides a key.
+  void apply(const ScoreTile& t, TileClass kind) const { apply_(mask_, hook_, t, kind); }
+
+ private:
+  const void* mask_;
+  const void* hook_;
+  TileClass (*classify_)(const void*, const ScoreTile&);
+  bool (*visible_)(const void*, Index, Index);
+  void (*apply_)(const void*, const void*, const ScoreTile&, TileClass);
+};
+
+}  // namespace nibble
