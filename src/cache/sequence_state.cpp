@@ -99,6 +99,35 @@ void SequenceState::truncate(Index tokens) {
   tokens_ = tokens;
 }
 
+namespace {
+
+/// Moves rows [from, from + count) of every head to [to, ...), to < from, across pages.
+void move_rows(std::span<std::byte* const> pages, Index heads, std::size_t row_bytes, Index to, Index from, Index count) {
+  const auto at = [&](Index head, Index token) {
+    return pages[static_cast<std::size_t>(token / kv_page_tokens)] +
+           static_cast<std::size_t>(head * kv_page_tokens + token % kv_page_tokens) * row_bytes;
+  };
+  for (Index head = 0; head < heads; ++head)
+    for (Index i = 0; i < count; ++i) std::memcpy(at(head, to + i), at(head, from + i), row_bytes);
+}
+
+}  // namespace
+
+void SequenceState::erase(Index begin, Index count) {
+  NIBBLE_EXPECTS(begin >= 0 && count >= 0 && begin <= tokens_ - count,
+                 "erase(" + std::to_string(begin) + ", " + std::to_string(count) + ") of a sequence of " +
+                     std::to_string(tokens_) + " tokens");
+  if (count == 0) return;
+  const Index behind = tokens_ - begin - count;
+  for (Pages& p : layers_) {
+    const KvShape& kv = p.shape.kv;
+    const std::size_t element = kv.dtype == DType::f32 ? 4 : 2;
+    move_rows(p.keys, kv.kv_heads, element * static_cast<std::size_t>(kv.head_dim), begin, begin + count, behind);
+    move_rows(p.values, kv.kv_heads, element * static_cast<std::size_t>(kv.value_dim), begin, begin + count, behind);
+  }
+  tokens_ -= count;
+}
+
 SequenceState SequenceState::fork() const {
   std::vector<LayerState> shapes;
   for (const Pages& p : layers_) shapes.push_back(p.shape);

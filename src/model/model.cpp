@@ -323,6 +323,16 @@ Logits Model::forward(Context& context, std::span<const BatchItem> batch, std::o
   return logits;
 }
 
+void Model::discard(Context& context, SequenceState& state, Index begin, Index count) const {
+  body_->check_state(state);
+  state.erase(begin, count);
+  for (Index l = 0; l < layers(); ++l) {
+    const auto& attention = body_->blocks[static_cast<std::size_t>(l)].attention;
+    const Rope rope{attention.spec.rope.pairs, attention.frequencies.view()};
+    run(context, RotateKeys{rope, begin, state.tokens() - begin, -count}, state.view(l, 0));
+  }
+}
+
 void Model::embed(Context& context, std::span<const Token> tokens, MatrixView<float> hidden) const {
   body_->embed(context, tokens, hidden);
 }

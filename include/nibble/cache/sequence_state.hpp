@@ -43,6 +43,9 @@ class NIBBLE_API SequenceState {
   void advance(Index count);
   /// Forgets positions >= tokens. Throws when that would lengthen the sequence.
   void truncate(Index tokens);
+  /// Forgets positions [begin, begin + count) and moves what follows up to close the gap. Rotary keys then
+  /// still carry their old angles: Model::discard turns them too.
+  void erase(Index begin, Index count);
   /// An independent copy that continues from here.
   SequenceState fork() const;
 

@@ -104,6 +104,11 @@ class NIBBLE_API Model {
   Logits forward(Context& context, std::span<const BatchItem> batch,
                  std::optional<LayerObserver> observer = std::nullopt) const;
 
+  /// Forgets positions [begin, begin + count) of a sequence and closes the gap: the following keys are turned
+  /// to their new positions. What a chat does when its context is full. Hidden states of later tokens were
+  /// computed with the forgotten ones in view, so this is not the same as never having seen them.
+  void discard(Context& context, SequenceState& state, Index begin, Index count) const;
+
   // The pieces of `forward`, for loops of one's own:
 
   /// hidden[tokens, hidden] = embedding rows, scaled as the model wants.

@@ -23,4 +23,5 @@ struct SoftCapLogits;
 struct Embedding;
 struct Attention;
 struct AppendKv;
+struct RotateKeys;
 }  // namespace nibble

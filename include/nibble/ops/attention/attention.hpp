@@ -12,6 +12,7 @@
 #include "nibble/core/float_types.hpp"
 #include "nibble/ops/attention/mask.hpp"
 #include "nibble/ops/op.hpp"
+#include "nibble/ops/rope.hpp"
 
 namespace nibble {
 
@@ -105,6 +106,37 @@ struct AppendKv {
     const Index at = (head * kv_page_tokens + token % kv_page_tokens) * dim + d;
     if (kv.shape.dtype == DType::f32) reinterpret_cast<float*>(p)[at] = x;
     else reinterpret_cast<half*>(p)[at] = half(x);
+  }
+};
+
+/// Turns the cached keys of positions [first, first + count) by `delta` positions: what moving them in the
+/// sequence means under rotary embedding. Rotations add up, so two shifts equal their sum (up to rounding to
+/// the cache's dtype).
+struct RotateKeys {
+  Rope rope{};
+  Index first = 0, count = 0, delta = 0;
+
+  template <class B>
+  using Signature = void(const KvView& kv);
+
+  static void reference(const RotateKeys& op, const KvView& kv) {
+    std::vector<float> row(static_cast<std::size_t>(kv.shape.head_dim));
+    const TensorView<float, 3> x(row.data(), {1, 1, kv.shape.head_dim});
+    const Index delta[] = {op.delta};
+    for (Index t = op.first; t < op.first + op.count; ++t) {
+      for (Index h = 0; h < kv.shape.kv_heads; ++h) {
+        const Index at = (h * kv_page_tokens + t % kv_page_tokens) * kv.shape.head_dim;
+        std::byte* page = kv.key_pages[static_cast<std::size_t>(t / kv_page_tokens)];
+        const bool f32 = kv.shape.dtype == DType::f32;
+        for (Index d = 0; d < kv.shape.head_dim; ++d)
+          x(0, 0, d) = f32 ? reinterpret_cast<float*>(page)[at + d] : float(reinterpret_cast<half*>(page)[at + d]);
+        Rope::reference(op.rope, VectorView<const Index>(delta), x);
+        for (Index d = 0; d < kv.shape.head_dim; ++d) {
+          if (f32) reinterpret_cast<float*>(page)[at + d] = x(0, 0, d);
+          else reinterpret_cast<half*>(page)[at + d] = half(x(0, 0, d));
+        }
+      }
+    }
   }
 };
 
