@@ -12,12 +12,11 @@ function(nibble_own_target target)
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
     POSITION_INDEPENDENT_CODE ON)
-  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${options}>")
   if(NIBBLE_SANITIZE)
-    target_compile_options(${target} PRIVATE
-      -fsanitize=${NIBBLE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    list(APPEND options -fsanitize=${NIBBLE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     target_link_options(${target} PUBLIC -fsanitize=${NIBBLE_SANITIZE})
   endif()
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${options}>")
   if(NIBBLE_CLANG_TIDY)
     find_program(NIBBLE_CLANG_TIDY_PROGRAM NAMES clang-tidy clang-tidy-14 REQUIRED)
     set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "${NIBBLE_CLANG_TIDY_PROGRAM};--quiet")

@@ -6,15 +6,15 @@ import re
 import lint
 
 FORBIDDEN = [
-    (re.compile(r"(?<![\w.>])(?:std\s*::\s*)?(abort|exit|_Exit|_exit|quick_exit|terminate)\s*\("), "ends the host's process"),
-    (re.compile(r"(?<![\w.>])(?:std\s*::\s*)?(v?f?printf|puts|putchar|fputs|fputc|perror)\s*\("), "prints"),
+    (re.compile(r"(?<![\w.>:])(?:(?:std)?\s*::\s*)?(abort|exit|_Exit|_exit|quick_exit|terminate)\s*\("), "ends the host's process"),
+    (re.compile(r"(?<![\w.>:])(?:(?:std)?\s*::\s*)?(v?f?printf|puts|putchar|fputs|fputc|perror)\s*\("), "prints"),
     (re.compile(r"\bstd\s*::\s*(cout|cerr|clog|wcout|wcerr)\b"), "prints"),
     (re.compile(r"\b(std(?:out|err))\b"), "prints"),
-    (re.compile(r"(?<![\w.>])(?:std\s*::\s*)?((?:secure_)?getenv|setenv|putenv|setlocale)\s*\("), "touches the host's environment"),
+    (re.compile(r"(?<![\w.>:])(?:(?:std)?\s*::\s*)?((?:secure_)?getenv|setenv|putenv|setlocale)\s*\("), "touches the host's environment"),
     (re.compile(r"#\s*include\s*<(iostream|cassert|assert\.h)>"), "is a header of forbidden things"),
     (re.compile(r"(?<![\w.>])(assert)\s*\("), "ends the host's process; use core/contract.hpp"),
     (re.compile(r"\bstd\s*::\s*(random_device)\b"), "makes results unrepeatable"),
-    (re.compile(r"(?<![\w.>])(?:std\s*::\s*)?(rand|srand|system|popen)\s*\("), "has no place in a library"),
+    (re.compile(r"(?<![\w.>:])(?:(?:std)?\s*::\s*)?(rand|srand|popen)\s*\("), "has no place in a library"),
     (re.compile(r"(__builtin_trap|__builtin_abort)\b"), "ends the host's process"),
 ]
 
@@ -42,6 +42,7 @@ CASES = {
         "src/cli/main.cpp": "#include <iostream>\nint main() { std::cout << 1; std::exit(1); }\n"}, None),
     "abort": one("void f() { std::abort(); }", "'abort'"),
     "exit": one("void f() { exit(1); }", "'exit'"),
+    "a global call": one("void f() { ::exit(1); }", "'exit'"),
     "terminate": one("void f() { std::terminate(); }", "'terminate'"),
     "printf": one('void f() { printf("x"); }', "'printf'"),
     "fprintf": one('void f() { std::fprintf(stderr, "x"); }', "'fprintf'"),
