@@ -3,6 +3,7 @@
 // values with the blocks they encode to.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -13,7 +14,7 @@
 namespace nibble::test {
 
 struct FormatGolden {
-  struct Pair { std::vector<std::uint8_t> block; std::vector<float> values; };
+  struct Pair { std::vector<std::byte> block; std::vector<float> values; };
   bool found = false;
   std::uint32_t block_size = 0, block_bytes = 0;
   std::vector<Pair> decode, encode;
@@ -32,7 +33,7 @@ struct FormatGolden {
     std::uint32_t magic = 0, decodes = 0, encodes = 0;
     for (std::uint32_t* word : {&magic, &g.block_size, &g.block_bytes, &decodes, &encodes}) take(word, 4);
     if (magic != 0x3146474E) return g;
-    const Pair empty{std::vector<std::uint8_t>(g.block_bytes), std::vector<float>(g.block_size)};
+    const Pair empty{std::vector<std::byte>(g.block_bytes), std::vector<float>(g.block_size)};
     g.decode.assign(decodes, empty);
     g.encode.assign(encodes, empty);
     for (Pair& p : g.decode) { take(p.block.data(), g.block_bytes); take(p.values.data(), 4 * p.values.size()); }

@@ -26,7 +26,7 @@ struct Toy3 {
   static void encode(ConstFloats<8> x, Block& b, Importance = {}) noexcept {
     float extreme = x[0];
     for (float v : x) if (std::abs(v) > std::abs(extreme)) extreme = v;
-    const bfloat16 scale = bfloat16::saturated(extreme / -4);
+    const auto scale = bfloat16(std::clamp(extreme / -4, -8e37f, 8e37f));  // times 4 stays a float
     b.scale[0] = static_cast<std::uint8_t>(scale.bits & 0xFF);
     b.scale[1] = static_cast<std::uint8_t>(scale.bits >> 8);
     const float inverse = std::isfinite(1 / scale) ? 1 / scale : 0.0f;
