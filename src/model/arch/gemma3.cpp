@@ -18,9 +18,10 @@ ModelSpec spec(const Metadata& metadata) {
   const Index pattern = r.size_or("attention.sliding_window_pattern", 6, 4096);
   const double local_base = r.positive_or("rope.freq_base_swa", 10000.0);
 
-  // The 27B model alone scales queries by its hidden size per head instead of the head's own size.
+  // The 27B model alone scales queries by its hidden size per head instead of the head's own size; its files
+  // do not say so.
   const AttentionSpec& first = m.blocks.front().attention;
-  const bool is_27b = m.blocks.size() == 62 && m.hidden == 5376;
+  const bool is_27b = m.blocks.size() == 62 && m.hidden == 5376 && !r.has("attention.scale");
   const double scale = is_27b ? 1.0 / std::sqrt(double(m.hidden) / double(first.heads)) : first.scale;
 
   for (std::size_t i = 0; i < m.blocks.size(); ++i) {

@@ -57,7 +57,7 @@ ModelSpec read_common_spec(const MetadataReader& r, Rope::Pairs pairs) {
     a.head_dim = m.hidden / a.heads;
   }
   a.value_dim = r.size_or("attention.value_length", a.head_dim, max_width);
-  a.scale = 1.0 / std::sqrt(double(a.head_dim));
+  a.scale = r.positive_or("attention.scale", 1.0 / std::sqrt(double(a.head_dim)));
   a.rope.pairs = pairs;
   a.rope.dimensions = r.size_or("rope.dimension_count", a.head_dim, max_width);
   if (a.rope.dimensions % 2 != 0 || a.rope.dimensions > a.head_dim)

@@ -62,7 +62,7 @@ class MetadataReader {
 RopeScaling read_rope_scaling(const MetadataReader& r);
 
 /// Everything that llama-like decoders state alike: sizes, heads, rotary base, norm epsilon; all blocks equal,
-/// queries scaled by 1/sqrt(head_dim), SiLU.
+/// queries scaled by attention.scale or else 1/sqrt(head_dim), SiLU.
 ModelSpec read_common_spec(const MetadataReader& r, Rope::Pairs pairs);
 
 }  // namespace nibble::arch
