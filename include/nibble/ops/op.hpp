@@ -6,6 +6,7 @@
 // exist is one line each in ops/cpu_kernels.def and ops/cuda_kernels.def; a missing one does not compile.
 #pragma once
 
+#include <concepts>
 #include <type_traits>
 #include <utility>
 
@@ -49,6 +50,7 @@ inline constexpr AllowReference allow_reference{};
 
 /// Runs `op`. Throws Error{invalid_argument} when extents do not fit together.
 template <Backend B, class Op, class... Args>
+  requires(!std::same_as<Op, AllowReference>)
 void run(ExecutionContext<B>& context, const Op& op, Args&&... args) {
   static_assert(has_kernel<Op, B>,
                 "nibble: this backend has no kernel for this op. Pass nibble::allow_reference after the "

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+// expect: ok
+int main() { return 0; }
