@@ -27,6 +27,7 @@ class NIBBLE_API ThreadPool {
 
  private:
   struct State;
+  void shut_down() noexcept;
   std::unique_ptr<State> state_;
 };
 

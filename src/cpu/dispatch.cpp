@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// Builds one kernel table per instruction set level from kernels.def. A level counts as available when
+// its unit is compiled in and the processor and the operating system support everything the unit's flags
+// (cmake/isa.cmake) let the compiler use.
+#include "cpu/dispatch.hpp"
+
+#include <array>
+#include <string>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "nibble/core/error.hpp"
+
+// A line of kernels.def counts only where its unit is compiled in.
+#if defined(NIBBLE_HAVE_ISA_SCALAR)
+#define NIBBLE_IF_scalar(...) __VA_ARGS__
+#else
+#define NIBBLE_IF_scalar(...)
+#endif
+#if defined(NIBBLE_HAVE_ISA_AVX2)
+#define NIBBLE_IF_avx2(...) __VA_ARGS__
+#else
+#define NIBBLE_IF_avx2(...)
+#endif
+#if defined(NIBBLE_HAVE_ISA_AVXVNNI)
+#define NIBBLE_IF_avxvnni(...) __VA_ARGS__
+#else
+#define NIBBLE_IF_avxvnni(...)
+#endif
+#if defined(NIBBLE_HAVE_ISA_AVX512)
+#define NIBBLE_IF_avx512(...) __VA_ARGS__
+#else
+#define NIBBLE_IF_avx512(...)
+#endif
+#if defined(NIBBLE_HAVE_ISA_AVX512VNNI)
+#define NIBBLE_IF_avx512vnni(...) __VA_ARGS__
+#else
+#define NIBBLE_IF_avx512vnni(...)
+#endif
+
+namespace nibble::cpu {
+
+namespace detail {
+template <int Kernel> struct Signature;
+enum KernelName {
+#define NIBBLE_NAME(name, signature) kernel_##name,
+  NIBBLE_CPU_KERNELS(NIBBLE_NAME)
+#undef NIBBLE_NAME
+};
+#define NIBBLE_TYPE(name, signature) \
+  template <> struct Signature<kernel_##name> { using Type = std::remove_pointer_t<signature>; };
+NIBBLE_CPU_KERNELS(NIBBLE_TYPE)
+#undef NIBBLE_TYPE
+}  // namespace detail
+
+#define NIBBLE_CPU_KERNEL(isa, kernel) \
+  NIBBLE_IF_##isa(namespace isa { extern detail::Signature<detail::kernel_##kernel>::Type kernel; })
+#include "cpu/kernels.def"
+#undef NIBBLE_CPU_KERNEL
+
+namespace {
+
+constexpr std::array isa_names{std::pair{Isa::scalar, std::string_view("scalar")},
+                               std::pair{Isa::neon_dot, std::string_view("neon-dot")},
+                               std::pair{Isa::neon_i8mm, std::string_view("neon-i8mm")},
+                               std::pair{Isa::avx2, std::string_view("avx2")},
+                               std::pair{Isa::avxvnni, std::string_view("avxvnni")},
+                               std::pair{Isa::avx512, std::string_view("avx512")},
+                               std::pair{Isa::avx512vnni, std::string_view("avx512vnni")},
+                               std::pair{Isa::avx512fp16, std::string_view("avx512fp16")},
+                               std::pair{Isa::amx, std::string_view("amx")}};
+
+#if defined(__x86_64__)
+bool has_f16c() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+/// The builtins also ask whether the operating system saves the wide registers.
+bool has_avx2() noexcept {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2") && has_f16c();
+}
+bool has_avx512() noexcept {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+bool machine_has(Isa isa) noexcept {
+  switch (isa) {
+    case Isa::scalar: return true;
+#if defined(__x86_64__)
+    case Isa::avx2: return has_avx2();
+    case Isa::avx512: return has_avx512();
+    case Isa::avx512vnni:
+      return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
+#endif
+    default: return false;
+  }
+}
+
+bool compiled_in(Isa isa) noexcept {
+#define NIBBLE_CASE(name) NIBBLE_IF_##name(case Isa::name: return true;)
+  switch (isa) {
+    NIBBLE_CASE(scalar)
+    NIBBLE_CASE(avx2)
+    NIBBLE_CASE(avxvnni)
+    NIBBLE_CASE(avx512)
+    NIBBLE_CASE(avx512vnni)
+    default: return false;
+  }
+#undef NIBBLE_CASE
+}
+
+bool usable(Isa isa) noexcept { return compiled_in(isa) && machine_has(isa); }
+
+KernelTable best_up_to(Isa level) noexcept {
+  KernelTable t;
+#define NIBBLE_CPU_KERNEL(isa, kernel) \
+  NIBBLE_IF_##isa(if (t.kernel == nullptr && Isa::isa <= level && usable(Isa::isa)) t.kernel = &isa::kernel;)
+#include "cpu/kernels.def"
+#undef NIBBLE_CPU_KERNEL
+  return t;
+}
+
+/// Everything but the optional pair `widen`, `dot_tile`.
+bool complete(const KernelTable& t) noexcept {
+  bool all = true;
+#define NIBBLE_CHECK(name, signature) \
+  all = all && (t.name != nullptr || std::string_view(#name) == "widen" || std::string_view(#name) == "dot_tile");
+  NIBBLE_CPU_KERNELS(NIBBLE_CHECK)
+#undef NIBBLE_CHECK
+  return all;
+}
+
+struct Levels {
+  std::array<KernelTable, isa_names.size()> tables{};
+  std::array<bool, isa_names.size()> available{};
+  Levels() noexcept {
+    for (std::size_t i = 0; i < isa_names.size(); ++i) {
+      if (!usable(isa_names[i].first)) continue;
+      tables[i] = best_up_to(isa_names[i].first);
+      available[i] = complete(tables[i]);
+    }
+  }
+};
+
+const Levels& levels() noexcept {
+  static const Levels all;
+  return all;
+}
+
+}  // namespace
+
+const KernelTable& kernels_of(Isa level) {
+  const auto i = static_cast<std::size_t>(level);
+  if (i >= isa_names.size() || !levels().available[i])
+    throw Error(Errc::unsupported, "instruction set " + std::string(to_string(level)) +
+                                       (compiled_in(level) ? " is not supported by this processor" : " is not part of this build"));
+  return levels().tables[i];
+}
+
+std::string_view to_string(Isa isa) noexcept {
+  for (const auto& [value, name] : isa_names)
+    if (value == isa) return name;
+  return "unknown";
+}
+
+std::optional<Isa> parse_isa(std::string_view name) noexcept {
+  for (const auto& [value, text] : isa_names)
+    if (text == name) return value;
+  return std::nullopt;
+}
+
+std::vector<Isa> available_isas() {
+  std::vector<Isa> found;
+  for (std::size_t i = 0; i < isa_names.size(); ++i)
+    if (levels().available[i]) found.push_back(isa_names[i].first);
+  return found;
+}
+
+}  // namespace nibble::cpu

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// The generic kernels for AVX-512 (F, BW, DQ, VL).
+#include <immintrin.h>
+
+#include "cpu/kernel_table.hpp"
+
+namespace nibble::cpu::avx512 {
+#include "cpu/isa/constants.hpp"
+#include "cpu/isa/vec_avx512.hpp"
+constexpr i64 gemm_rows = 6, gemm_vectors = 4;
+#include "cpu/isa/math.hpp"
+#include "cpu/isa/elementwise.hpp"
+#include "cpu/isa/gemm_f32.hpp"
+#include "cpu/isa/panel_access.hpp"
+#include "cpu/isa/panels.hpp"
+}  // namespace nibble::cpu::avx512

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// Reading packed panels in any instruction set: dequantization to floats, and the page kernels of attention.
+#pragma once
+
+static inline F code_value(const PackedLayout& l, I code) {
+  return l.has_codebook ? lookup16(l.code_values, code) : to_float(sub_i(code, set1_i(l.zero)));
+}
+
+/// W rows from row r of one set's columns: value = scale * C - min, two roundings as the formats define it.
+template <bool Four>
+static inline void dequantize_rows(const PackedLayout& l, const ChunkPlace& at, i64 r, float* out) {
+  const i64 half = r / 16, within = r % 16;
+  const std::uint8_t* lines = at.codes + half * (l.chunk_bytes / 2) + within * 4;
+  const int quads_per_set = l.sets == 2 ? 4 : 8;
+  for (int quad = 0; quad < 8; ++quad) {
+    const i64 set = quad / quads_per_set;
+    const F scale = load_parameter(at.header + set * scale_set_bytes(l), l.scale_f16, r);
+    const F min = l.has_min ? load_parameter(at.header + l.sets * scale_set_bytes(l) + set * min_set_bytes(l), l.min_f16, r)
+                            : set1(0.0f);
+    I v = load_i(lines + (Four ? quad / 2 : quad) * 64);
+    if (Four) v = and_i(quad % 2 == 0 ? v : shift_right<4>(v), set1_i(0x0F0F0F0F));
+    float* o = out + quad * 4 * panel_rows + r;
+    store(o, scale * code_value(l, and_i(v, set1_i(0xFF))) - min);
+    store(o + panel_rows, scale * code_value(l, and_i(shift_right<8>(v), set1_i(0xFF))) - min);
+    store(o + 2 * panel_rows, scale * code_value(l, and_i(shift_right<16>(v), set1_i(0xFF))) - min);
+    store(o + 3 * panel_rows, scale * code_value(l, shift_right<24>(v)) - min);
+  }
+}
+
+/// Chunks beyond the last column of a dense panel do not exist: columns are clipped there.
+static inline void dequantize_dense(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, float* out) {
+  const i64 begin = first * chunk_cols;
+  const i64 end = (first + count) * chunk_cols < l.cols ? (first + count) * chunk_cols : l.cols;
+  for (i64 i = begin * panel_rows; i < end * panel_rows; i += W) {
+    float* o = out + (i - begin * panel_rows);
+    if (l.kind == PanelKind::f32) store(o, load(reinterpret_cast<const float*>(panel) + i));
+    else if (l.kind == PanelKind::f16) store(o, load_half(reinterpret_cast<const std::uint16_t*>(panel) + i));
+    else store(o, load_bfloat(reinterpret_cast<const std::uint16_t*>(panel) + i));
+  }
+}
+
+void dequantize(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, float* out) {
+  if (l.kind != PanelKind::codes4 && l.kind != PanelKind::codes8) return dequantize_dense(l, panel, first, count, out);
+  for (i64 c = 0; c < count; ++c, out += chunk_cols * panel_rows) {
+    const ChunkPlace at = place_of(l, panel, first + c);
+    for (i64 r = 0; r < panel_rows; r += W) {
+      if (l.kind == PanelKind::codes4) dequantize_rows<true>(l, at, r, out);
+      else dequantize_rows<false>(l, at, r, out);
+    }
+  }
+}
+
+/// One key's features [d, d + W); what lies beyond `dim` is zero.
+static inline F load_features(const void* keys, bool half, i64 key, i64 dim, i64 d) {
+  const i64 at = key * dim + d, left = dim - d;
+  if (half) {
+    const auto* p = static_cast<const std::uint16_t*>(keys) + at;
+    return left >= W ? load_half(p) : load_half_part(p, left);
+  }
+  const auto* p = static_cast<const float*>(keys) + at;
+  return left >= W ? load(p) : load_part(p, left);
+}
+
+void transpose_keys(const void* keys, bool half, i64 n, i64 dim, float* out) {
+  const i64 padded = (n + 15) / 16 * 16;
+  for (i64 k = 0; k < padded; k += W) {
+    for (i64 d = 0; d < dim; d += W) {
+      F rows[W];
+      NIBBLE_UNROLL
+      for (i64 i = 0; i < W; ++i) rows[i] = k + i < n ? load_features(keys, half, k + i, dim, d) : set1(0.0f);
+      transpose(rows);
+      NIBBLE_UNROLL
+      for (i64 i = 0; i < W; ++i)
+        if (d + i < dim) store(out + (d + i) * 256 + k, rows[i]);
+    }
+  }
+}
+
+void merge_page(float page_max, float page_sum, const float* page_values, float* max, float* sum, float* values, i64 dim) {
+  if (page_sum == 0.0f) return;
+  if (*sum == 0.0f) {
+    *max = page_max;
+    *sum = page_sum;
+    each_vector(dim, [&](i64 i) { store(values + i, load(page_values + i)); },
+                [&](i64 i, i64 k) { store_part(values + i, load_part(page_values + i, k), k); });
+    return;
+  }
+  const F top = vmax(set1(*max), set1(page_max));
+  const F keep = vexp(set1(*max) - top), take = vexp(set1(page_max) - top);
+  alignas(64) float lanes[W];
+  store(lanes, top);
+  *max = lanes[0];
+  store(lanes, fma(set1(page_sum), take, set1(*sum) * keep));
+  *sum = lanes[0];
+  each_vector(dim, [&](i64 i) { store(values + i, fma(load(page_values + i), take, load(values + i) * keep)); },
+              [&](i64 i, i64 k) {
+                store_part(values + i, fma(load_part(page_values + i, k), take, load_part(values + i, k) * keep), k);
+              });
+}

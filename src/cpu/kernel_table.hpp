@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// What an instruction set provides: plain functions on plain data. Units under isa/ are compiled with
+// their own flags, so nothing here may be a template or an inline function that the linker could merge
+// with a copy built for a newer processor. KERNELS is the one list of kernel names; kernels.def says
+// which instruction set has which, best first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/packed_layout.hpp"
+
+/// Before a loop with a small constant count whose arrays must become registers.
+#if defined(__clang__)
+#define NIBBLE_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define NIBBLE_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+namespace nibble::cpu {
+
+using i64 = std::int64_t;
+
+/// c[m, n] (+)= a[m, k] b[k, n], each sum one FMA chain over ascending k: the same bits for every m, n and
+/// for any split of k into calls that accumulate.
+struct GemmF32 {
+  const float* a;
+  i64 a_stride;
+  const float* b;
+  i64 b_stride;
+  float* c;
+  i64 c_stride;
+  i64 m, n, k;
+  bool accumulate;
+};
+
+/// Activations in INT8 groups of 32 columns: x ~ scale * q, scale = max|x| / 127, padded with zeros to whole
+/// chunks. A NaN or infinity in a group makes its scale NaN or infinite, so that it reaches the output.
+struct QuantizedRows {
+  std::int8_t* q;       ///< [rows, chunks * 32]
+  float* scale;         ///< [rows, chunks]
+  std::int32_t* sum;    ///< [rows, chunks * sets]: sums of q over each weight scale's columns
+  float* scaled_sum;    ///< [rows, chunks * sets]: scale * sum
+  i64 chunks;
+  i64 sets;
+};
+
+/// A panel's codes widened to bytes and its scales to f32: what the tile kernel reads.
+struct WidePanel {
+  std::uint8_t* codes;  ///< [chunks][2 halves][8 quads][64]: code, or codebook value + 128
+  float* scales;        ///< [chunks][sets][32]
+  float* mins;          ///< [chunks][sets][32]
+  std::int32_t zero;    ///< of these codes
+};
+
+/// One key page against a block of query rows; see ops/cpu/attention.cpp.
+struct SoftmaxTile {
+  float* scores;        ///< [rows, stride], replaced by exp(score - max of the row)
+  i64 stride, rows, keys;
+  float* max;           ///< [rows]
+  float* sum;           ///< [rows]; 0 where no key is visible
+};
+
+// Signatures, one per kernel. Rows are contiguous.
+using RmsNormFn = void (*)(const float* x, const float* weight, float* y, i64 n, float eps);
+using LayerNormFn = void (*)(const float* x, const float* weight, const float* bias, float* y, i64 n, float eps);
+using SoftmaxFn = void (*)(const float* x, float* y, i64 n, float scale);
+using BinaryFn = void (*)(const float* a, const float* b, float* y, i64 n);
+using UnaryFn = void (*)(const float* x, float* y, i64 n);
+using ScaledFn = void (*)(float* y, i64 n, float factor);
+/// cosine[i], sine[i] of position * frequencies[i], times magnitude; n is padded to 16 by the caller.
+using RopeAnglesFn = void (*)(i64 position, const float* frequencies, float magnitude, float* cosine, float* sine, i64 n);
+/// Rotates pairs (a[i], b[i]).
+using RopeHalvesFn = void (*)(float* a, float* b, const float* cosine, const float* sine, i64 n);
+using RopeNeighboursFn = void (*)(float* x, const float* cosine, const float* sine, i64 pairs);
+using ToHalfFn = void (*)(const float* x, std::uint16_t* y, i64 n);
+using FromHalfFn = void (*)(const std::uint16_t* x, float* y, i64 n);
+using GemmF32Fn = void (*)(const GemmF32& g);
+/// Chunks [first, first + count) of a panel as floats out[column][32]; of a dense panel too.
+using DequantizeFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, float* out);
+using QuantizeRowFn = void (*)(const float* x, i64 cols, i64 row, const QuantizedRows& out);
+/// One panel against m (1 to 4) quantized rows, c[m][32]; codes only.
+using DotSmallFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m,
+                            float* c);
+using WidenFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, const WidePanel& out);
+/// One or two widened panels (`b.codes` null: one) against m quantized rows, c[m][64]. The same bits as DotSmall.
+using DotTileFn = void (*)(const PackedLayout& l, const WidePanel& a, const WidePanel& b, const QuantizedRows& x, i64 row,
+                           i64 m, float* c);
+/// keys[n][dim] (f32, or f16 when half) -> out[dim][256] f32, columns n.. up to a multiple of 16 zero.
+using TransposeKeysFn = void (*)(const void* keys, bool half, i64 n, i64 dim, float* out);
+using SoftmaxTileFn = void (*)(const SoftmaxTile& t);
+/// Merges a page's (max, sum, values[dim]) into the running ones; a page with sum 0 changes nothing.
+using MergePageFn = void (*)(float page_max, float page_sum, const float* page_values, float* max, float* sum, float* values,
+                             i64 dim);
+
+/// The list of kernels: X(name, signature).
+#define NIBBLE_CPU_KERNELS(X)          \
+  X(rms_norm, RmsNormFn)               \
+  X(layer_norm, LayerNormFn)           \
+  X(softmax, SoftmaxFn)                \
+  X(swiglu, BinaryFn)                  \
+  X(geglu, BinaryFn)                   \
+  X(gelu_erf, UnaryFn)                 \
+  X(gelu_tanh, UnaryFn)                \
+  X(add, BinaryFn)                     \
+  X(soft_cap, ScaledFn)                \
+  X(scale, ScaledFn)                   \
+  X(rope_angles, RopeAnglesFn)         \
+  X(rope_halves, RopeHalvesFn)         \
+  X(rope_neighbours, RopeNeighboursFn) \
+  X(to_half, ToHalfFn)                 \
+  X(from_half, FromHalfFn)             \
+  X(gemm_f32, GemmF32Fn)               \
+  X(dequantize, DequantizeFn)          \
+  X(quantize_row, QuantizeRowFn)       \
+  X(dot_small, DotSmallFn)             \
+  X(widen, WidenFn)                    \
+  X(dot_tile, DotTileFn)               \
+  X(transpose_keys, TransposeKeysFn)   \
+  X(softmax_tile, SoftmaxTileFn)       \
+  X(merge_page, MergePageFn)
+
+/// The best kernel of each name up to some instruction set. Null: this level has none (only the tile pair
+/// `widen`, `dot_tile` may be missing; `dot_small` then does its work).
+struct KernelTable {
+#define NIBBLE_MEMBER(name, signature) signature name = nullptr;
+  NIBBLE_CPU_KERNELS(NIBBLE_MEMBER)
+#undef NIBBLE_MEMBER
+};
+
+}  // namespace nibble::cpu
