@@ -53,11 +53,10 @@ void widen(const PackedLayout& l, const std::uint8_t* panel, const WidePanel& ou
 struct Panels {
   const WidePanel& a;
   const WidePanel& b;
-  bool has_min;
 };
 
 /// A scale set's integer sums, scaled, into c[R][64].
-template <int R, int V, int Sets>
+template <int R, int V, int Sets, bool Min>
 static inline void add_scaled(const Panels& p, const QuantizedRows& x, const i64 (&rows)[R], i64 chunk, i64 set,
                               const I (&acc)[R][V], float* c) {
   const i64 at = (chunk * Sets + set) * panel_rows;
@@ -65,7 +64,7 @@ static inline void add_scaled(const Panels& p, const QuantizedRows& x, const i64
   NIBBLE_UNROLL
   for (int v = 0; v < V; ++v) {
     scale[v] = load((v < 2 ? p.a : p.b).scales + at + v % 2 * 16);
-    min[v] = p.has_min ? load((v < 2 ? p.a : p.b).mins + at + v % 2 * 16) : set1(0.0f);
+    min[v] = Min ? load((v < 2 ? p.a : p.b).mins + at + v % 2 * 16) : set1(0.0f);
   }
   NIBBLE_UNROLL
   for (int r = 0; r < R; ++r) {
@@ -74,14 +73,17 @@ static inline void add_scaled(const Panels& p, const QuantizedRows& x, const i64
     NIBBLE_UNROLL
     for (int v = 0; v < V; ++v) {
       F y = fma(to_float(acc[r][v]) * scale[v], step, load(c + r * 64 + v * 16));
-      if (p.has_min) y = fnma(min[v], sum, y);
+      if (Min) y = fnma(min[v], sum, y);
       store(c + r * 64 + v * 16, y);
     }
   }
 }
 
-template <int R, int V, int Sets>
-static void tile(const Panels& p, const QuantizedRows& x, i64 row, i64 m, float* c) {
+/// Loads stay on their side: hoisted ahead of their quad they would cost registers, which are all taken.
+static inline void keep_order() { asm volatile("" ::: "memory"); }
+
+template <int R, int V, int Sets, bool Min>
+__attribute__((noinline)) static void tile(const Panels& p, const QuantizedRows& x, i64 row, i64 m, float* c) {
   i64 rows[R];
   const std::int8_t* q[R];
   NIBBLE_UNROLL
@@ -103,6 +105,7 @@ static void tile(const Panels& p, const QuantizedRows& x, i64 row, i64 m, float*
         NIBBLE_UNROLL
         for (int v = 0; v < V; ++v) acc[r][v] = start;
       }
+      NIBBLE_UNROLL
       for (int quad = set * 8 / Sets; quad < (set + 1) * 8 / Sets; ++quad) {
         I w[V];
         NIBBLE_UNROLL
@@ -115,27 +118,31 @@ static void tile(const Panels& p, const QuantizedRows& x, i64 row, i64 m, float*
           NIBBLE_UNROLL
           for (int v = 0; v < V; ++v) acc[r][v] = dpbusd(acc[r][v], w[v], a);
         }
+        keep_order();
       }
-      add_scaled<R, V, Sets>(p, x, rows, chunk, set, acc, c);
+      add_scaled<R, V, Sets, Min>(p, x, rows, chunk, set, acc, c);
     }
   }
 }
 
 template <int R, int V>
-static void tile_sets(const Panels& p, const QuantizedRows& x, i64 row, i64 m, float* c) {
-  if (x.sets == 2) tile<R, V, 2>(p, x, row, m, c);
-  else tile<R, V, 1>(p, x, row, m, c);
+static void tile_of(const PackedLayout& l, const Panels& p, const QuantizedRows& x, i64 row, i64 m, float* c) {
+  if (l.sets == 2) {
+    if (l.has_min) tile<R, V, 2, true>(p, x, row, m, c);
+    else tile<R, V, 2, false>(p, x, row, m, c);
+  } else {
+    if (l.has_min) tile<R, V, 1, true>(p, x, row, m, c);
+    else tile<R, V, 1, false>(p, x, row, m, c);
+  }
 }
 
 void dot_tile(const PackedLayout& l, const WidePanel& a, const WidePanel& b, const QuantizedRows& x, i64 row, i64 m, float* c) {
-  const bool two = b.codes != nullptr;
-  const Panels p{a, two ? b : a, l.has_min};
-  if (m > 4) {
-    if (two) tile_sets<6, 4>(p, x, row, m, c);
-    else tile_sets<6, 2>(p, x, row, m, c);
+  if (b.codes != nullptr) {
+    if (m > 4) tile_of<6, 4>(l, {a, b}, x, row, m, c);
+    else tile_of<4, 4>(l, {a, b}, x, row, m, c);
   } else {
-    if (two) tile_sets<4, 4>(p, x, row, m, c);
-    else tile_sets<4, 2>(p, x, row, m, c);
+    if (m > 4) tile_of<6, 2>(l, {a, a}, x, row, m, c);
+    else tile_of<4, 2>(l, {a, a}, x, row, m, c);
   }
 }
 
