@@ -39,7 +39,8 @@ TEST_CASE("blocks decode and encode to the reference's bytes", "[format][golden]
         const test::Decoded d(*f, block);
         for (std::size_t i = 0; i < values.size(); ++i)
           differing += std::isnan(values[i]) ? !std::isnan(d.values[i])
-                                             : std::bit_cast<std::uint32_t>(d.values[i]) != std::bit_cast<std::uint32_t>(values[i]);
+                                             : std::bit_cast<std::uint32_t>(d.values[i]) !=
+                                                   std::bit_cast<std::uint32_t>(values[i]);
       }
       CHECK(differing == 0);
       for (const auto& [block, values] : golden.encode) {
@@ -65,7 +66,8 @@ TEST_CASE("the format list is consistent", "[format]") {
     CHECK((f.unpack == nullptr) == f.dense);
     CHECK(f.row_bytes(2 * f.block_size) == 2 * f.block_bytes);
     CHECK(f.row_bytes(0) == 0);
-    if (f.block_size > 1) CHECK_THROWS_WITH(f.row_bytes(f.block_size + 1), Catch::Contains(std::string(f.name)));
+    if (f.block_size > 1)
+      CHECK_THROWS_WITH(f.row_bytes(f.block_size + 1), Catch::Contains(std::string(f.name)));
   });
   CHECK(n == AllFormats::size);
   CHECK(find_format("Q4_K") == &format_info<Q4_K>());

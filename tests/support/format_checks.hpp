@@ -26,7 +26,8 @@ struct Decoded {
   Values values, scales, mins;
   std::vector<std::uint8_t> codes;
 
-  Decoded(const FormatInfo& f, const Bytes& block) : values(length(f)), scales(length(f)), mins(length(f)), codes(length(f)) {
+  Decoded(const FormatInfo& f, const Bytes& block)
+      : values(length(f)), scales(length(f)), mins(length(f)), codes(length(f)) {
     f.decode(block.data(), values.data(), 1);
     if (f.dense) return;
     Values s(static_cast<std::size_t>(f.sub_groups())), m(s.size());
@@ -62,7 +63,8 @@ inline void check_affine_view(const FormatInfo& f) {
     const Decoded d(f, random_block(f, rng));
     for (std::size_t k = 0; k < d.values.size(); ++k) {
       REQUIRE(d.codes[k] < (1u << f.code_bits));
-      const double exact = static_cast<double>(d.scales[k]) * level(f, d.codes[k]) - static_cast<double>(d.mins[k]);
+      const double exact =
+          static_cast<double>(d.scales[k]) * level(f, d.codes[k]) - static_cast<double>(d.mins[k]);
       if (std::isfinite(exact)) REQUIRE(d.values[k] == static_cast<float>(exact));
       else REQUIRE_FALSE(std::isfinite(d.values[k]));
     }
@@ -80,7 +82,8 @@ inline void check_pack(const FormatInfo& f) {
     Values scales(static_cast<std::size_t>(f.sub_groups())), mins(scales.size());
     f.unpack(block.data(), codes.data(), scales.data(), mins.data());
     bool finite = true;
-    for (std::size_t g = 0; g < scales.size(); ++g) finite = finite && std::isfinite(scales[g]) && std::isfinite(mins[g]);
+    for (std::size_t g = 0; g < scales.size(); ++g)
+      finite = finite && std::isfinite(scales[g]) && std::isfinite(mins[g]);
     if (!finite) continue;
     Bytes again(block.size());
     f.pack(codes.data(), scales.data(), mins.data(), again.data());
@@ -128,7 +131,8 @@ inline std::vector<NamedGroup> degenerate_groups(std::size_t n) {
 /// Finite results, all-zero groups exactly zero, and zero weights exactly zero where a code stands for zero.
 inline void check_degenerate(const FormatInfo& f) {
   const std::size_t n = length(f);
-  const std::vector<Values> importances{{}, Values(n, 1.0f), Values(n, 0.0f), Values(n, 1e30f), Values(n, 1e-40f)};
+  const std::vector<Values> importances{
+      {}, Values(n, 1.0f), Values(n, 0.0f), Values(n, 1e30f), Values(n, 1e-40f)};
   for (const auto& [name, x] : degenerate_groups(n)) {
     bool all_zero = true;
     for (float v : x) all_zero = all_zero && v == 0;
@@ -170,7 +174,8 @@ inline void check_nearest_codes(const FormatInfo& f, double rounding) {
     for (const bool weighted : {false, true}) {
       const Decoded d(f, encode(f, x, weighted ? w : Values{}));
       for (std::size_t i = 0; i < x.size(); ++i) {
-        const double exact = static_cast<double>(x[i]), off = std::abs(exact - static_cast<double>(d.values[i]));
+        const double exact = static_cast<double>(x[i]),
+                     off = std::abs(exact - static_cast<double>(d.values[i]));
         if (f.dense) { REQUIRE(off <= std::abs(exact) * rounding); continue; }
         const double scale = static_cast<double>(d.scales[i]), min = static_cast<double>(d.mins[i]);
         double nearest = std::numeric_limits<double>::infinity(), largest = 0;
@@ -178,7 +183,8 @@ inline void check_nearest_codes(const FormatInfo& f, double rounding) {
           largest = std::max(largest, std::abs(level(f, c)));
           nearest = std::min(nearest, std::abs(exact - (scale * level(f, c) - min)));
         }
-        REQUIRE(off <= nearest + 2 * (std::max(rounding * std::abs(scale), 0x1p-25) * largest + rounding * std::abs(min)));
+        REQUIRE(off <= nearest + 2 * (std::max(rounding * std::abs(scale), 0x1p-25) * largest +
+                                      rounding * std::abs(min)));
       }
     }
   }

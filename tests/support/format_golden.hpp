@@ -36,8 +36,14 @@ struct FormatGolden {
     const Pair empty{std::vector<std::byte>(g.block_bytes), std::vector<float>(g.block_size)};
     g.decode.assign(decodes, empty);
     g.encode.assign(encodes, empty);
-    for (Pair& p : g.decode) { take(p.block.data(), g.block_bytes); take(p.values.data(), 4 * p.values.size()); }
-    for (Pair& p : g.encode) { take(p.values.data(), 4 * p.values.size()); take(p.block.data(), g.block_bytes); }
+    for (Pair& p : g.decode) {
+      take(p.block.data(), g.block_bytes);
+      take(p.values.data(), 4 * p.values.size());
+    }
+    for (Pair& p : g.encode) {
+      take(p.values.data(), 4 * p.values.size());
+      take(p.block.data(), g.block_bytes);
+    }
     g.found = at == bytes.size();
     return g;
   }

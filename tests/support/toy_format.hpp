@@ -20,7 +20,8 @@ struct Toy3 {
   static void unpack(const Block& b, Codes<8> codes, Floats<1> scales, Floats<1> mins) noexcept {
     scales[0] = bfloat16::from_bits(static_cast<std::uint16_t>(b.scale[0] | b.scale[1] << 8));
     mins[0] = 0;
-    const unsigned stream = b.codes[0] | static_cast<unsigned>(b.codes[1]) << 8 | static_cast<unsigned>(b.codes[2]) << 16;
+    const unsigned stream =
+        b.codes[0] | static_cast<unsigned>(b.codes[1]) << 8 | static_cast<unsigned>(b.codes[2]) << 16;
     for (std::size_t i = 0; i < 8; ++i) codes[i] = static_cast<std::uint8_t>(stream >> (3 * i) & 7);
   }
   static void encode(ConstFloats<8> x, Block& b, Importance = {}) noexcept {

@@ -126,7 +126,8 @@ struct fp8_e4m3 {
 
   constexpr operator float() const noexcept {
     const std::uint32_t magnitude = bits & 0x7Fu;
-    const float f = magnitude == 0x7F ? detail::bits_float(0x7FC0'0000) : detail::widen_magnitude<4, 3>(magnitude);
+    const float f =
+        magnitude == 0x7F ? detail::bits_float(0x7FC0'0000) : detail::widen_magnitude<4, 3>(magnitude);
     return detail::with_sign(f, bits >= 0x80);
   }
 

@@ -32,20 +32,30 @@ using Importance = std::span<const float>;
 
 /// The least a format states: a packed block, a name and its length in weights.
 template <class F>
-concept BlockFormat = std::is_trivially_copyable_v<typename F::Block> && alignof(typename F::Block) == 1 && requires {
+concept BlockFormat =
+    std::is_trivially_copyable_v<typename F::Block> && alignof(typename F::Block) == 1 && requires {
   { F::name } -> std::convertible_to<std::string_view>;
   { F::block_size } -> std::convertible_to<Index>;
 };
 
 /// A format that stores codes and scales: states sub_group, code_bits, `zero` or a `codebook`, and unpack.
 template <class F>
-concept AffineFormat =
-    BlockFormat<F> && requires { { F::sub_group } -> std::convertible_to<Index>; F::code_bits; F::has_min; } &&
-    (requires { { F::zero } -> std::convertible_to<int>; } ||
-     requires { { F::codebook[0] } -> std::convertible_to<int>; }) &&
-    requires(const typename F::Block& b, Codes<F::block_size> codes, Floats<F::block_size / F::sub_group> scales) {
-      { F::unpack(b, codes, scales, scales) } noexcept;
-    };
+concept AffineFormat = BlockFormat<F> && requires {
+  { F::sub_group } -> std::convertible_to<Index>;
+  F::code_bits;
+  F::has_min;
+} &&(
+    requires {
+      { F::zero } -> std::convertible_to<int>;
+    } ||
+    requires {
+      { F::codebook[0] } -> std::convertible_to<int>;
+    }) &&
+    requires(const typename F::Block& b, Codes<F::block_size> codes,
+             Floats<F::block_size / F::sub_group> scales) {
+  { F::unpack(b, codes, scales, scales) }
+  noexcept;
+};
 
 /// A format whose blocks are plain numbers (f32, f16, bf16): it states decode itself.
 template <class F>
@@ -61,9 +71,12 @@ concept PackableFormat = AffineFormat<F> &&
 
 /// A format that can quantize one block by itself. With an importance the result is never worse, in the
 /// weighted squared error, than without.
-template <class F>
-concept EncodableFormat = BlockFormat<F> &&
-    requires(ConstFloats<F::block_size> x, typename F::Block& b, Importance w) { { F::encode(x, b, w) } noexcept; };
+    template <class F>
+    concept EncodableFormat = BlockFormat<F> &&
+        requires(ConstFloats<F::block_size> x, typename F::Block& b, Importance w) {
+      { F::encode(x, b, w) }
+      noexcept;
+    };
 
 namespace detail {
 
@@ -120,7 +133,8 @@ constexpr float code_value(std::uint8_t code) noexcept {
 template <BlockFormat F>
 inline void decode_block(const typename F::Block& block, Floats<F::block_size> values) noexcept {
   if constexpr (AffineFormat<F>) {
-    constexpr auto n = static_cast<std::size_t>(F::block_size), group = static_cast<std::size_t>(F::sub_group);
+    constexpr auto n = static_cast<std::size_t>(F::block_size),
+                   group = static_cast<std::size_t>(F::sub_group);
     std::array<std::uint8_t, n> codes;
     std::array<float, n / group> scales, mins;
     F::unpack(block, codes, scales, mins);
@@ -128,8 +142,9 @@ inline void decode_block(const typename F::Block& block, Floats<F::block_size> v
       for (std::size_t i = g * group; i < (g + 1) * group; ++i)
         values[i] = scales[g] * code_value<F>(codes[i]) - mins[g];
   } else {
-    static_assert(DenseFormat<F>, "a block format states either unpack (with sub_group, code_bits, has_min, and "
-                                  "zero or codebook) or decode");
+    static_assert(DenseFormat<F>,
+                  "a block format states either unpack (with sub_group, code_bits, has_min, and "
+                  "zero or codebook) or decode");
     F::decode(block, values);
   }
 }

@@ -33,7 +33,9 @@ struct F16 {
   struct Block { detail::PackedHalf value; };
 
   static void decode(const Block& b, Floats<1> y) noexcept { y[0] = b.value; }
-  static void encode(ConstFloats<1> x, Block& b, Importance = {}) noexcept { b.value = half::saturated(x[0]); }
+  static void encode(ConstFloats<1> x, Block& b, Importance = {}) noexcept {
+    b.value = half::saturated(x[0]);
+  }
 };
 
 struct BF16 {

@@ -47,8 +47,8 @@ struct FormatInfo {
   /// a block never crosses a row's end.
   Index row_bytes(Index cols) const {
     NIBBLE_EXPECTS(cols >= 0 && cols % block_size == 0,
-                   "a row of " + std::to_string(cols) + " weights is not a whole number of " + std::string(name) +
-                       " blocks of " + std::to_string(block_size));
+                   "a row of " + std::to_string(cols) + " weights is not a whole number of " +
+                       std::string(name) + " blocks of " + std::to_string(block_size));
     return checked::mul(cols / block_size, block_bytes, "row bytes");
   }
 };
@@ -68,27 +68,34 @@ inline void decode_blocks(const std::byte* data, float* values, Index blocks) no
 }
 
 template <EncodableFormat F>
-inline void encode_blocks(const float* values, const float* importance, std::byte* data, Index blocks) noexcept {
+inline void encode_blocks(const float* values, const float* importance, std::byte* data,
+                          Index blocks) noexcept {
   constexpr auto n = static_cast<std::size_t>(F::block_size);
   auto* b = reinterpret_cast<typename F::Block*>(data);
   for (Index i = 0; i < blocks; ++i, values += n) {
-    F::encode(ConstFloats<F::block_size>(values, n), b[i], importance == nullptr ? Importance{} : Importance(importance, n));
+    F::encode(ConstFloats<F::block_size>(values, n), b[i],
+              importance == nullptr ? Importance{} : Importance(importance, n));
     if (importance != nullptr) importance += n;
   }
 }
 
 template <AffineFormat F>
 inline void unpack_one(const std::byte* block, std::uint8_t* codes, float* scales, float* mins) noexcept {
-  constexpr auto n = static_cast<std::size_t>(F::block_size), groups = n / static_cast<std::size_t>(F::sub_group);
+  constexpr auto n = static_cast<std::size_t>(F::block_size),
+                 groups = n / static_cast<std::size_t>(F::sub_group);
   F::unpack(*reinterpret_cast<const typename F::Block*>(block), Codes<F::block_size>(codes, n),
-            Floats<F::block_size / F::sub_group>(scales, groups), Floats<F::block_size / F::sub_group>(mins, groups));
+            Floats<F::block_size / F::sub_group>(scales, groups),
+            Floats<F::block_size / F::sub_group>(mins, groups));
 }
 
 template <PackableFormat F>
-inline void pack_one(const std::uint8_t* codes, const float* scales, const float* mins, std::byte* block) noexcept {
-  constexpr auto n = static_cast<std::size_t>(F::block_size), groups = n / static_cast<std::size_t>(F::sub_group);
+inline void pack_one(const std::uint8_t* codes, const float* scales, const float* mins,
+                     std::byte* block) noexcept {
+  constexpr auto n = static_cast<std::size_t>(F::block_size),
+                 groups = n / static_cast<std::size_t>(F::sub_group);
   F::pack(ConstCodes<F::block_size>(codes, n), ConstFloats<F::block_size / F::sub_group>(scales, groups),
-          ConstFloats<F::block_size / F::sub_group>(mins, groups), *reinterpret_cast<typename F::Block*>(block));
+          ConstFloats<F::block_size / F::sub_group>(mins, groups),
+          *reinterpret_cast<typename F::Block*>(block));
 }
 
 template <BlockFormat F>

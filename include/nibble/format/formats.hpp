@@ -20,7 +20,8 @@ struct FormatList {
   static constexpr std::size_t size = sizeof...(F);
 };
 
-using AllFormats = FormatList<F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS>;
+using AllFormats =
+    FormatList<F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS>;
 
 namespace detail {
 template <class List> struct FormatTable;
@@ -37,7 +38,9 @@ constexpr bool same_name(std::string_view a, std::string_view b) noexcept {
 }  // namespace detail
 
 /// Every format of the list, in its order.
-constexpr std::span<const FormatInfo* const> all_formats() noexcept { return detail::FormatTable<AllFormats>::infos; }
+constexpr std::span<const FormatInfo* const> all_formats() noexcept {
+  return detail::FormatTable<AllFormats>::infos;
+}
 
 /// The format called `name` (case does not matter: "q4_K" is q4_k), or nullptr.
 constexpr const FormatInfo* find_format(std::string_view name) noexcept {

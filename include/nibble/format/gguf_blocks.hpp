@@ -38,17 +38,18 @@ inline bool fits_half(float v) noexcept { return std::abs(v) <= half::max(); }
 
 /// Scale and codes of a symmetric block whose most extreme weight becomes code 0: d = extreme / -zero.
 template <class F>
-float encode_symmetric(ConstFloats<32> x, Importance importance, std::array<std::uint8_t, 32>& codes) noexcept {
+float encode_symmetric(ConstFloats<32> x, Importance importance,
+                       std::array<std::uint8_t, 32>& codes) noexcept {
   constexpr auto zero = static_cast<float>(F::zero), top = 2 * zero - 1;
   float d = signed_extreme(x) / -zero;
   if (!importance.empty()) {
-    d = search_scale(LinearLevels{-F::zero, F::zero - 1}, x, importance, d, round_to_half).scale;
+    d = search_scale(LinearLevels{-F::zero, F::zero - 1}, x, importance, d, HalfStorage{}).scale;
     const float inverse = safe_inverse(d);
     for (std::size_t i = 0; i < 32; ++i)
       codes[i] = truncate_code(std::nearbyint(x[i] * inverse) + zero, top);
     return d;
   }
-  if (!fits_half(d)) d = round_to_half(d);
+  if (!fits_half(d)) d = half::saturated(d);
   const float inverse = d == 0 ? 0.0f : safe_inverse(d);
   for (std::size_t i = 0; i < 32; ++i) codes[i] = truncate_code(product(x[i], inverse) + (zero + 0.5f), top);
   return d;
@@ -64,13 +65,16 @@ inline GroupScale encode_asymmetric(ConstFloats<32> x, Importance importance, fl
   }
   float d = (high - low) / top;
   if (!fits_half(d) || !fits_half(low)) {
-    low = round_to_half(low);
-    d = round_to_half(static_cast<float>((static_cast<double>(high) - static_cast<double>(low)) / static_cast<double>(top)));
+    low = half::saturated(low);
+    d = half::saturated(static_cast<float>((static_cast<double>(high) - static_cast<double>(low)) /
+                                           static_cast<double>(top)));
   }
   if (!importance.empty()) {
-    const auto p = search_scale_min(LinearLevels{0, static_cast<int>(top)}, x, importance, {d, -low}, round_to_half);
+    const auto p =
+        search_scale_min(LinearLevels{0, static_cast<int>(top)}, x, importance, {d, -low}, HalfStorage{});
     const float inverse = safe_inverse(p.scale);
-    for (std::size_t i = 0; i < 32; ++i) codes[i] = truncate_code(std::nearbyint((x[i] + p.min) * inverse), top);
+    for (std::size_t i = 0; i < 32; ++i)
+      codes[i] = truncate_code(std::nearbyint((x[i] + p.min) * inverse), top);
     return p;
   }
   const float inverse = d == 0 ? 0.0f : safe_inverse(d);
@@ -220,13 +224,14 @@ struct Q8_0 {
   static void encode(ConstFloats<32> x, Block& b, Importance importance = {}) noexcept {
     float d = std::abs(detail::signed_extreme(x)) / 127;
     const bool searched = !importance.empty();
-    if (searched) d = search_scale(LinearLevels{-127, 127}, x, importance, d, round_to_half).scale;
-    else if (!detail::fits_half(d)) d = round_to_half(d);
+    if (searched) d = search_scale(LinearLevels{-127, 127}, x, importance, d, HalfStorage{}).scale;
+    else if (!detail::fits_half(d)) d = half::saturated(d);
     const float inverse = d == 0 ? 0.0f : safe_inverse(d);
     b.d = half::saturated(d);
     for (std::size_t j = 0; j < 32; ++j) {  // ties: away from zero is the format's own rule
       const float t = x[j] * inverse;
-      b.qs[j] = static_cast<std::int8_t>(std::clamp(searched ? std::nearbyint(t) : std::round(t), -127.0f, 127.0f));
+      b.qs[j] =
+          static_cast<std::int8_t>(std::clamp(searched ? std::nearbyint(t) : std::round(t), -127.0f, 127.0f));
     }
   }
 };

@@ -45,7 +45,8 @@ inline float load_number(DType type, const std::uint8_t* p) noexcept {
     case DType::e8m0: return e8m0::from_bits(*p);
     default: break;
   }
-  return std::bit_cast<float>(word() | static_cast<std::uint32_t>(p[2]) << 16 | static_cast<std::uint32_t>(p[3]) << 24);
+  return std::bit_cast<float>(word() | static_cast<std::uint32_t>(p[2]) << 16 |
+                              static_cast<std::uint32_t>(p[3]) << 24);
 }
 
 /// The nearest finite number of `type`, as float: what storing `v` keeps of it.
@@ -84,7 +85,8 @@ inline void require_storable(const QuantSpec& spec) {
                         : spec.codebook == Codebook::pair     ? "codebook pairs"
                                                               : nullptr;
   if (missing != nullptr)
-    throw Error(Errc::unsupported, "integer groups do not store " + std::string(missing) + " (\"" + to_string(spec) + "\")");
+    throw Error(Errc::unsupported,
+                "integer groups do not store " + std::string(missing) + " (\"" + to_string(spec) + "\")");
 }
 
 /// Where the planes of a rows x cols matrix lie in one buffer, in bytes; each plane starts at 64 bytes.
@@ -100,14 +102,17 @@ inline PlaneLayout plane_layout(const QuantSpec& spec, Index rows, Index cols) {
   NIBBLE_EXPECTS(rows >= 0 && cols >= 0, "negative matrix shape " + to_string(Extents<2>{rows, cols}));
   PlaneLayout p;
   p.code_row_bytes = checked::ceil_div(checked::mul(cols, Index{spec.bits}, "row bits"), Index{8});
-  p.code_bytes = checked::mul(static_cast<std::size_t>(rows), static_cast<std::size_t>(p.code_row_bytes), "code bytes");
+  p.code_bytes =
+      checked::mul(static_cast<std::size_t>(rows), static_cast<std::size_t>(p.code_row_bytes), "code bytes");
   const Index groups = checked::mul(spec.group_rows(rows), spec.groups_per_row(cols), "groups");
   p.scale_bytes = checked::mul(static_cast<std::size_t>(groups), size_of(spec.scale.dtype), "scale bytes");
   if (spec.offset == OffsetKind::int_zero) p.offset_bytes = static_cast<std::size_t>(groups);
   if (spec.offset == OffsetKind::float_min)
-    p.offset_bytes = checked::mul(static_cast<std::size_t>(groups), size_of(spec.offset_dtype), "offset bytes");
+    p.offset_bytes =
+        checked::mul(static_cast<std::size_t>(groups), size_of(spec.offset_dtype), "offset bytes");
   p.scale_start = checked::round_up(p.code_bytes, std::size_t{64}, "code bytes");
-  p.offset_start = checked::round_up(checked::add(p.scale_start, p.scale_bytes, "scale bytes"), std::size_t{64}, "scale bytes");
+  p.offset_start = checked::round_up(checked::add(p.scale_start, p.scale_bytes, "scale bytes"),
+                                     std::size_t{64}, "scale bytes");
   p.total = checked::add(p.offset_start, p.offset_bytes, "quantized bytes");
   return p;
 }
@@ -131,11 +136,13 @@ inline QuantSpec symmetric_narrow(int bits, Index group, DType scale = DType::f1
 }
 /// Codes 0 .. 2^bits-1 with an integer zero per group, as AWQ and GPTQ store them.
 inline QuantSpec asymmetric(int bits, Index group, DType scale = DType::f16) {
-  return with_group({.bits = bits, .codebook = Codebook::linear_unsigned, .offset = OffsetKind::int_zero}, group, scale);
+  return with_group({.bits = bits, .codebook = Codebook::linear_unsigned, .offset = OffsetKind::int_zero},
+                    group, scale);
 }
 /// Codes 0 .. 2^bits-1 with a real minimum per group.
 inline QuantSpec affine_min(int bits, Index group, DType scale = DType::f16) {
-  return with_group({.bits = bits, .codebook = Codebook::linear_unsigned, .offset = OffsetKind::float_min}, group, scale);
+  return with_group({.bits = bits, .codebook = Codebook::linear_unsigned, .offset = OffsetKind::float_min},
+                    group, scale);
 }
 
 }  // namespace integer

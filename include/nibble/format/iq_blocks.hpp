@@ -49,7 +49,7 @@ struct IQ4_NL {
     const CodebookLevels levels{detail::iq4_levels};
     float extreme = x[0];
     for (float v : x) if (std::abs(v) > std::abs(extreme)) extreme = v;
-    const float d[1] = {search_scale(levels, x, importance, extreme / -127, round_to_half).scale};
+    const float d[1] = {search_scale(levels, x, importance, extreme / -127, HalfStorage{}).scale};
     const float inverse = safe_inverse(d[0]);
     std::array<std::uint8_t, 32> codes;
     for (std::size_t i = 0; i < 32; ++i) codes[i] = static_cast<std::uint8_t>(levels.code(x[i] * inverse));

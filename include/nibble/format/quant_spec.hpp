@@ -109,7 +109,8 @@ struct QuantSpec {
 
 namespace detail {
 
-/// Quantiles of a standard normal, scaled to [-1, 1], with an exact zero (QLoRA, arXiv 2305.14314, appendix E).
+/// Quantiles of a standard normal, scaled to [-1, 1], with an exact zero (QLoRA, arXiv 2305.14314, appendix
+/// E).
 inline constexpr std::array<float, 16> nf4_values{
     -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f,
     -0.18477343022823334f, -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f,
@@ -132,8 +133,8 @@ constexpr int codebook_bits(Codebook c) noexcept {  // 0: any
 }  // namespace detail
 
 constexpr std::string_view to_string(Codebook c) noexcept {
-  constexpr std::array<std::string_view, 11> names{"unsigned", "signed", "binary", "ternary", "iq4_nl", "e2m1",
-                                                   "nf4",      "e4m3",   "e5m2",   "pair",    "user"};
+  constexpr std::array<std::string_view, 11> names{
+      "unsigned", "signed", "binary", "ternary", "iq4_nl", "e2m1", "nf4", "e4m3", "e5m2", "pair", "user"};
   return names[static_cast<std::size_t>(c)];
 }
 constexpr std::string_view to_string(OffsetKind k) noexcept {
@@ -171,7 +172,9 @@ inline std::string to_string(const QuantSpec& s) {
   switch (s.group.kind) {
     case GroupKind::group: t += " g" + std::to_string(s.group.cols); break;
     case GroupKind::row: t += " row"; break;
-    case GroupKind::block: t += " b" + std::to_string(s.group.rows) + "x" + std::to_string(s.group.cols); break;
+    case GroupKind::block:
+      t += " b" + std::to_string(s.group.rows) + "x" + std::to_string(s.group.cols);
+      break;
     case GroupKind::tensor: t += " tensor"; break;
   }
   t += " scale " + std::string(to_string(s.scale.dtype));
@@ -196,17 +199,20 @@ inline void QuantSpec::validate() const {
   NIBBLE_EXPECTS(codebook != Codebook::user || bits <= 4, "a user codebook has at most 16 entries" + what());
   if (codebook == Codebook::user)
     for (std::size_t i = 1; i < std::size_t{1} << bits; ++i)
-      NIBBLE_EXPECTS(user_codebook[i - 1] < user_codebook[i], "a user codebook is finite and ascending" + what());
+      NIBBLE_EXPECTS(user_codebook[i - 1] < user_codebook[i],
+                     "a user codebook is finite and ascending" + what());
   NIBBLE_EXPECTS(!narrow_range || (codebook == Codebook::linear_signed && bits >= 2),
                  "a narrow range needs signed linear codes of 2 bits or more" + what());
   NIBBLE_EXPECTS(group.kind == GroupKind::row || group.kind == GroupKind::tensor || group.cols >= 1,
                  "a group has at least one column" + what());
   NIBBLE_EXPECTS(group.kind != GroupKind::block || group.rows >= 1, "a block has at least one row" + what());
-  NIBBLE_EXPECTS(is_floating(scale.dtype) && scale.dtype != DType::f64 && scale.dtype != DType::f4_e2m1,
-                 "scales are f32, f16, bf16, f8 or e8m0, not " + std::string(to_string(scale.dtype)) + what());
+  NIBBLE_EXPECTS(
+      is_floating(scale.dtype) && scale.dtype != DType::f64 && scale.dtype != DType::f4_e2m1,
+      "scales are f32, f16, bf16, f8 or e8m0, not " + std::string(to_string(scale.dtype)) + what());
   NIBBLE_EXPECTS(scale.sub_bits >= 0 && scale.sub_bits <= 8 && scale.super_group >= 1,
                  "sub-scales have up to 8 bits and super-groups at least one group" + what());
-  NIBBLE_EXPECTS(scale.two_level() || scale.super_group == 1, "a super-group needs two-level scales" + what());
+  NIBBLE_EXPECTS(scale.two_level() || scale.super_group == 1,
+                 "a super-group needs two-level scales" + what());
   NIBBLE_EXPECTS(offset != OffsetKind::int_zero || codebook == Codebook::linear_unsigned,
                  "an integer zero needs unsigned linear codes" + what());
   NIBBLE_EXPECTS(offset != OffsetKind::two_level_min || scale.two_level(),
@@ -223,8 +229,9 @@ inline double QuantSpec::bits_per_weight(Index rows, Index cols) const noexcept 
   double kept = 1, mask = 0;
   if (sparsity == Sparsity::two_of_four) { kept = 0.5; mask = 1; }
   if (sparsity == Sparsity::bitmap) mask = 1;
-  double per_group = scale.two_level() ? scale.sub_bits + bits_of(scale.dtype) / static_cast<double>(scale.super_group)
-                                       : bits_of(scale.dtype);
+  double per_group = scale.two_level()
+                         ? scale.sub_bits + bits_of(scale.dtype) / static_cast<double>(scale.super_group)
+                         : bits_of(scale.dtype);
   if (offset == OffsetKind::int_zero) per_group += bits;
   if (offset == OffsetKind::float_min) per_group += bits_of(offset_dtype);
   if (offset == OffsetKind::two_level_min)

@@ -36,7 +36,8 @@ class QuantizedView {
   /// Blocks of `format`, row-major, exactly rows * format.row_bytes(cols) of them. For bytes from outside:
   /// throws Error{malformed} when sizes do not match, Error{invalid_argument} when cols is no whole number
   /// of blocks.
-  static QuantizedView from_blocks(const FormatInfo& format, Index rows, Index cols, std::span<const std::byte> data) {
+  static QuantizedView from_blocks(const FormatInfo& format, Index rows, Index cols,
+                                   std::span<const std::byte> data) {
     NIBBLE_EXPECTS(rows >= 0 && cols >= 0, "negative matrix shape " + to_string(Extents<2>{rows, cols}));
     QuantizedView v;
     v.format_ = &format;
@@ -50,9 +51,9 @@ class QuantizedView {
 
   /// Planes of `spec` as format/integer_group.hpp lays them out. Throws Error{malformed} on a wrong size,
   /// Error{unsupported} for a spec that planes cannot hold.
-  static QuantizedView from_planes(const QuantSpec& spec, Index rows, Index cols, std::span<const std::byte> codes,
-                                   std::span<const std::byte> scales, std::span<const std::byte> offsets = {},
-                                   float tensor_scale = 1) {
+  static QuantizedView from_planes(const QuantSpec& spec, Index rows, Index cols,
+                                   std::span<const std::byte> codes, std::span<const std::byte> scales,
+                                   std::span<const std::byte> offsets = {}, float tensor_scale = 1) {
     const PlaneLayout layout = plane_layout(spec, rows, cols);
     require_bytes("codes", codes.size(), layout.code_bytes);
     require_bytes("scales", scales.size(), layout.scale_bytes);
@@ -110,15 +111,17 @@ class QuantizedView {
   /// C[code]; not for dense formats.
   float code_value(std::uint8_t code) const noexcept {
     if (format_ == nullptr) return codebook_value(spec_, code);
-    return static_cast<float>(format_->codebook != nullptr ? format_->codebook[code] : static_cast<int>(code) - format_->zero);
+    return static_cast<float>(format_->codebook != nullptr ? format_->codebook[code]
+                                                           : static_cast<int>(code) - format_->zero);
   }
 
   /// Row `row` as floats [cols], bit-equal to the definition of what is stored. Throws
   /// Error{invalid_argument} on a row or length out of range.
   void decode_row(Index row, std::span<float> out) const {
     require_row(row);
-    NIBBLE_EXPECTS(static_cast<Index>(out.size()) == cols_, "a row has " + std::to_string(cols_) + " weights, the output " +
-                                                                std::to_string(out.size()));
+    NIBBLE_EXPECTS(
+        static_cast<Index>(out.size()) == cols_,
+        "a row has " + std::to_string(cols_) + " weights, the output " + std::to_string(out.size()));
     if (format_ != nullptr) return format_->decode(row_data(row), out.data(), cols_ / format_->block_size);
     const auto* packed = reinterpret_cast<const std::uint8_t*>(row_data(row));
     const Index width = group(), groups = groups_per_row();
@@ -126,7 +129,8 @@ class QuantizedView {
       const GroupParameters p = parameters(row, g);
       const Index end = std::min(cols_, (g + 1) * width);
       for (Index k = g * width; k < end; ++k)
-        out[static_cast<std::size_t>(k)] = p.scale * (codebook_value(spec_, read_code(packed, spec_.bits, k)) - p.zero) - p.min;
+        out[static_cast<std::size_t>(k)] =
+            p.scale * (codebook_value(spec_, read_code(packed, spec_.bits, k)) - p.zero) - p.min;
     }
   }
 
@@ -151,12 +155,14 @@ class QuantizedView {
     require_row(row);
     const auto groups = static_cast<std::size_t>(groups_per_row());
     NIBBLE_EXPECTS(!dense(), "a " + type_name() + " tensor has no codes to unpack");
-    NIBBLE_EXPECTS(static_cast<Index>(out.codes.size()) == cols_ && out.scales.size() == groups &&
-                       out.mins.size() == groups && (out.zeros.empty() || out.zeros.size() == groups),
-                   "unpack_row needs " + std::to_string(cols_) + " codes and " + std::to_string(groups) + " groups");
+    NIBBLE_EXPECTS(
+        static_cast<Index>(out.codes.size()) == cols_ && out.scales.size() == groups &&
+            out.mins.size() == groups && (out.zeros.empty() || out.zeros.size() == groups),
+        "unpack_row needs " + std::to_string(cols_) + " codes and " + std::to_string(groups) + " groups");
     if (format_ != nullptr) return unpack_blocks(row, out);
     const auto* packed = reinterpret_cast<const std::uint8_t*>(row_data(row));
-    for (Index k = 0; k < cols_; ++k) out.codes[static_cast<std::size_t>(k)] = read_code(packed, spec_.bits, k);
+    for (Index k = 0; k < cols_; ++k)
+      out.codes[static_cast<std::size_t>(k)] = read_code(packed, spec_.bits, k);
     for (std::size_t g = 0; g < groups; ++g) {
       const GroupParameters p = parameters(row, static_cast<Index>(g));
       out.scales[g] = p.scale;
@@ -167,8 +173,9 @@ class QuantizedView {
 
   /// Rows [begin, begin + count) of the same bytes. Throws Error{invalid_argument} out of range.
   QuantizedView slice_rows(Index begin, Index count) const {
-    NIBBLE_EXPECTS(begin >= 0 && count >= 0 && begin <= rows_ - count,
-                   "rows [" + std::to_string(begin) + ", +" + std::to_string(count) + ") of " + std::to_string(rows_));
+    NIBBLE_EXPECTS(
+        begin >= 0 && count >= 0 && begin <= rows_ - count,
+        "rows [" + std::to_string(begin) + ", +" + std::to_string(count) + ") of " + std::to_string(rows_));
     QuantizedView v = *this;
     v.codes_ = codes_ + begin * row_bytes_;
     v.first_row_ = first_row_ + begin;
@@ -186,8 +193,8 @@ class QuantizedView {
   template <class N>
   static void require_bytes(const char* what, std::size_t have, N need) {
     if (have != static_cast<std::size_t>(need))
-      throw Error(Errc::malformed, "a quantized matrix needs " + std::to_string(need) + " bytes of " + what + ", not " +
-                                       std::to_string(have));
+      throw Error(Errc::malformed, "a quantized matrix needs " + std::to_string(need) + " bytes of " + what +
+                                       ", not " + std::to_string(have));
   }
   void require_row(Index row) const {
     NIBBLE_EXPECTS(row >= 0 && row < rows_, "row " + std::to_string(row) + " of " + std::to_string(rows_));
@@ -209,7 +216,8 @@ class QuantizedView {
     GroupParameters p{load_number(spec_.scale.dtype, scales_ + i * size_of(spec_.scale.dtype)), 0, 0};
     if (spec_.tensor_scale) p.scale *= tensor_scale_;
     if (spec_.offset == OffsetKind::int_zero) p.zero = static_cast<float>(offsets_[i]);
-    if (spec_.offset == OffsetKind::float_min) p.min = load_number(spec_.offset_dtype, offsets_ + i * offset_size());
+    if (spec_.offset == OffsetKind::float_min)
+      p.min = load_number(spec_.offset_dtype, offsets_ + i * offset_size());
     return p;
   }
   void unpack_blocks(Index row, const AffineRow& out) const noexcept {
@@ -217,7 +225,8 @@ class QuantizedView {
     const std::byte* block = row_data(row);
     const Index per_block = f.sub_groups();
     for (Index b = 0; b < cols_ / f.block_size; ++b, block += f.block_bytes)
-      f.unpack(block, out.codes.data() + b * f.block_size, out.scales.data() + b * per_block, out.mins.data() + b * per_block);
+      f.unpack(block, out.codes.data() + b * f.block_size, out.scales.data() + b * per_block,
+               out.mins.data() + b * per_block);
     for (std::uint8_t& z : out.zeros) z = 0;
   }
 
@@ -267,7 +276,8 @@ class QuantizedTensor {
     if (!v.data().empty()) std::memcpy(t.data_, v.data().data(), v.data().size());
     // A slice that starts inside a block-scaled tile keeps its phase; that is not expressible in own planes.
     NIBBLE_EXPECTS(v.spec().group.kind != GroupKind::block || v.first_row_ % v.spec().group.rows == 0,
-                   "a copy of rows must start at a multiple of the block's " + std::to_string(v.spec().group.rows) + " rows");
+                   "a copy of rows must start at a multiple of the block's " +
+                       std::to_string(v.spec().group.rows) + " rows");
     if (t.layout_.total == 0) return t;
     const std::size_t first = v.group_index(0, 0);
     std::memcpy(t.scales(), v.scales_ + first * size_of(v.spec().scale.dtype), t.layout_.scale_bytes);
@@ -304,7 +314,8 @@ class QuantizedTensor {
   }
   /// Stores the scale of the group that holds (row, g * group()); rounded to the spec's type, saturating.
   void set_scale(Index row, Index g, float scale) noexcept {
-    store_number(spec().scale.dtype, scale, scales() + view_.group_index(row, g) * size_of(spec().scale.dtype));
+    store_number(spec().scale.dtype, scale,
+                 scales() + view_.group_index(row, g) * size_of(spec().scale.dtype));
   }
   /// Stores the group's integer zero or minimum, whichever the spec has.
   void set_offset(Index row, Index g, float offset) noexcept {

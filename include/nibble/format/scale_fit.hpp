@@ -25,14 +25,12 @@ struct GroupScale {
   float min = 0;
 };
 
-/// How a scale or minimum is rounded when it is stored; always to a finite number.
-inline float round_to_half(float v) noexcept { return half::saturated(v); }
-inline float round_to_bfloat16(float v) noexcept { return bfloat16::saturated(v); }
-inline float round_to_float(float v) noexcept {
-  constexpr float top = std::numeric_limits<float>::max();
-  return v < -top ? -top : v > top ? top : v;
-}
-using StoreRounding = float (*)(float) noexcept;
+/// How parameters are rounded when stored; the result is always finite.
+struct HalfStorage {
+  GroupScale operator()(GroupScale p) const noexcept {
+    return {half::saturated(p.scale), half::saturated(p.min)};
+  }
+};
 
 /// Linear codes low..high (inclusive), C[q] = q: q = clamp(round(x / scale)).
 struct LinearLevels {
@@ -91,51 +89,48 @@ struct FitSums {
 
 /// Weighted squared error of storing x with `p` and the nearest levels.
 template <class Levels>
-double group_error(const Levels& levels, std::span<const float> x, std::span<const float> w, GroupScale p) noexcept {
+double group_error(const Levels& levels, std::span<const float> x, std::span<const float> w,
+                   GroupScale p) noexcept {
   const float inverse = safe_inverse(p.scale);
   double error = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const float c = levels.nearest(x[i] + p.min, inverse);
-    const double d = static_cast<double>(x[i]) - (static_cast<double>(p.scale) * static_cast<double>(c) - static_cast<double>(p.min));
+    const double d = static_cast<double>(x[i]) -
+                     (static_cast<double>(p.scale) * static_cast<double>(c) - static_cast<double>(p.min));
     error += detail::importance_at(w, i) * d * d;
   }
   return error;
 }
 
-/// Least-squares scale for fixed levels c (no minimum): sum w x c / sum w c^2, or `fallback` if undefined.
-inline float refit_scale(std::span<const float> c, std::span<const float> x, std::span<const float> w, float fallback) noexcept {
-  double xc = 0, cc = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double weight = detail::importance_at(w, i), level = static_cast<double>(c[i]);
-    xc += weight * static_cast<double>(x[i]) * level;
-    cc += weight * level * level;
-  }
-  const double s = xc / cc;
-  return cc > 0 && std::isfinite(s) ? static_cast<float>(s) : fallback;
-}
-
 namespace detail {
 
 template <class Levels>
-FitSums sums_at(const Levels& levels, std::span<const float> x, std::span<const float> w, GroupScale p) noexcept {
+FitSums sums_at(const Levels& levels, std::span<const float> x, std::span<const float> w,
+                GroupScale p) noexcept {
   const float inverse = safe_inverse(p.scale);
   FitSums s;
   for (std::size_t i = 0; i < x.size(); ++i)
-    s.add(importance_at(w, i), static_cast<double>(levels.nearest(x[i] + p.min, inverse)), static_cast<double>(x[i]));
+    s.add(importance_at(w, i), static_cast<double>(levels.nearest(x[i] + p.min, inverse)),
+          static_cast<double>(x[i]));
   return s;
 }
 
 /// Keeps the best stored parameters seen.
-template <class Levels>
+template <class Levels, class Storage>
 class BestFit {
  public:
-  BestFit(const Levels& levels, std::span<const float> x, std::span<const float> w, StoreRounding round, GroupScale first)
-      : levels_(levels), x_(x), w_(w), round_(round), best_{round(first.scale), round(first.min)},
+  BestFit(const Levels& levels, std::span<const float> x, std::span<const float> w, Storage storage,
+          GroupScale first)
+      : levels_(levels),
+        x_(x),
+        w_(w),
+        storage_(storage),
+        best_(storage(first)),
         error_(group_error(levels, x, w, best_)) {}
 
   void offer(GroupScale p) noexcept {
     if (!std::isfinite(p.scale) || !std::isfinite(p.min)) return;
-    p = {round_(p.scale), round_(p.min)};
+    p = storage_(p);
     const double e = group_error(levels_, x_, w_, p);
     if (e < error_) { error_ = e; best_ = p; }
   }
@@ -145,7 +140,7 @@ class BestFit {
  private:
   const Levels& levels_;
   std::span<const float> x_, w_;
-  StoreRounding round_;
+  Storage storage_;
   GroupScale best_;
   double error_;
 };
@@ -153,11 +148,12 @@ class BestFit {
 }  // namespace detail
 
 /// Searches a scale without minimum. `first` is the format's plain choice; every candidate places the
-/// largest magnitude at a different point near the end of the range, on either side (the scale's sign is free).
-template <class Levels>
+/// largest magnitude at a different point near the end of the range, on either side (the scale's sign is
+/// free).
+template <class Levels, class Storage>
 GroupScale search_scale(const Levels& levels, std::span<const float> x, std::span<const float> w, float first,
-                        StoreRounding round) noexcept {
-  detail::BestFit<Levels> fit(levels, x, w, round, {first, 0});
+                        Storage storage) noexcept {
+  detail::BestFit<Levels, Storage> fit(levels, x, w, storage, {first, 0});
   float extreme = 0;
   for (float v : x) if (std::abs(v) > std::abs(extreme)) extreme = v;
   if (extreme == 0) return fit.best();
@@ -178,16 +174,17 @@ GroupScale search_scale(const Levels& levels, std::span<const float> x, std::spa
 
 /// Searches scale and minimum together: candidate scales, then the 2x2 least squares
 /// [sum w c^2, -sum w c; -sum w c, sum w] (s, m) = (sum w x c, -sum w x).
-template <class Levels>
-GroupScale search_scale_min(const Levels& levels, std::span<const float> x, std::span<const float> w, GroupScale first,
-                            StoreRounding round) noexcept {
-  detail::BestFit<Levels> fit(levels, x, w, round, first);
+template <class Levels, class Storage>
+GroupScale search_scale_min(const Levels& levels, std::span<const float> x, std::span<const float> w,
+                            GroupScale first, Storage storage) noexcept {
+  detail::BestFit<Levels, Storage> fit(levels, x, w, storage, first);
   const auto refine = [&](GroupScale p) {
     fit.offer(p);
     const auto s = detail::sums_at(levels, x, w, p);
     const double det = s.cc * s.w - s.c * s.c;
     if (det <= 0) return;
-    fit.offer({static_cast<float>((s.xc * s.w - s.x * s.c) / det), static_cast<float>((s.xc * s.c - s.x * s.cc) / det)});
+    fit.offer({static_cast<float>((s.xc * s.w - s.x * s.c) / det),
+               static_cast<float>((s.xc * s.c - s.x * s.cc) / det)});
   };
   refine(first);
   if (x.empty() || first.scale == 0) return fit.best();

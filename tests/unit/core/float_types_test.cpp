@@ -64,8 +64,8 @@ std::uint64_t hash_in(const std::string& kind, const std::string& type) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("narrow floats agree with ml_dtypes on every code and every 16-bit float", "[float_types]", half,
-                   bfloat16, fp8_e4m3, fp8_e5m2, fp4_e2m1, e8m0) {
+TEMPLATE_TEST_CASE("narrow floats agree with ml_dtypes on every code and every 16-bit float", "[float_types]",
+                   half, bfloat16, fp8_e4m3, fp8_e5m2, fp4_e2m1, e8m0) {
   const std::string name(to_string(dtype_of<TestType>));
   Fnv widened;
   for (std::uint32_t c = 0; c < code_count<TestType>; ++c) {
@@ -80,8 +80,8 @@ TEMPLATE_TEST_CASE("narrow floats agree with ml_dtypes on every code and every 1
   CHECK(narrowed.value() == hash_in("encode16", name));
 }
 
-TEMPLATE_TEST_CASE("ties, their neighbours, overflow and NaN narrow as ml_dtypes does", "[float_types]", half, bfloat16,
-                   fp8_e4m3, fp8_e5m2, fp4_e2m1, e8m0) {
+TEMPLATE_TEST_CASE("ties, their neighbours, overflow and NaN narrow as ml_dtypes does", "[float_types]", half,
+                   bfloat16, fp8_e4m3, fp8_e5m2, fp4_e2m1, e8m0) {
   for_each_line("tie", std::string(to_string(dtype_of<TestType>)), [](std::istringstream& s) {
     std::uint32_t bits = 0, code = 0;
     s >> std::hex >> bits >> code;
@@ -91,22 +91,23 @@ TEMPLATE_TEST_CASE("ties, their neighbours, overflow and NaN narrow as ml_dtypes
   });
 }
 
-TEMPLATE_TEST_CASE("widening then narrowing is the identity", "[float_types]", half, bfloat16, fp8_e4m3, fp8_e5m2,
-                   fp4_e2m1, e8m0) {
+TEMPLATE_TEST_CASE("widening then narrowing is the identity", "[float_types]", half, bfloat16, fp8_e4m3,
+                   fp8_e5m2, fp4_e2m1, e8m0) {
   for (std::uint32_t c = 0; c < code_count<TestType>; ++c) {
     const TestType t = at<TestType>(c);
     const float f = t;
     if (std::isnan(f)) {
       REQUIRE(std::isnan(static_cast<float>(TestType(f))));
-      if constexpr (!std::is_same_v<TestType, e8m0>) REQUIRE(std::signbit(f) == std::signbit(static_cast<float>(TestType(f))));
+      if constexpr (!std::is_same_v<TestType, e8m0>)
+        REQUIRE(std::signbit(f) == std::signbit(static_cast<float>(TestType(f))));
     } else {
       REQUIRE(TestType(f).bits == t.bits);
     }
   }
 }
 
-TEMPLATE_TEST_CASE("saturated conversion stops at the largest finite number and keeps NaN", "[float_types]", half,
-                   bfloat16, fp8_e4m3, fp8_e5m2, fp4_e2m1) {
+TEMPLATE_TEST_CASE("saturated conversion stops at the largest finite number and keeps NaN", "[float_types]",
+                   half, bfloat16, fp8_e4m3, fp8_e5m2, fp4_e2m1) {
   constexpr float inf = std::numeric_limits<float>::infinity();
   for (float f : {inf, std::numeric_limits<float>::max(), TestType::max()}) {
     CHECK(static_cast<float>(TestType::saturated(f)) == TestType::max());
@@ -114,7 +115,8 @@ TEMPLATE_TEST_CASE("saturated conversion stops at the largest finite number and 
   }
   CHECK(static_cast<float>(TestType::saturated(1.5f)) == 1.5f);
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  if constexpr (!std::is_same_v<TestType, fp4_e2m1>) CHECK(std::isnan(static_cast<float>(TestType::saturated(nan))));
+  if constexpr (!std::is_same_v<TestType, fp4_e2m1>)
+    CHECK(std::isnan(static_cast<float>(TestType::saturated(nan))));
   else CHECK(std::signbit(static_cast<float>(TestType::saturated(nan))));
 }
 
