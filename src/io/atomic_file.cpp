@@ -25,7 +25,9 @@ FileOps::~FileOps() = default;
 int FileOps::create(const char* path, unsigned mode) {
   return ::open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, static_cast<mode_t>(mode));
 }
-std::ptrdiff_t FileOps::write(int file, const std::byte* data, std::size_t size) { return ::write(file, data, size); }
+std::ptrdiff_t FileOps::write(int file, const std::byte* data, std::size_t size) {
+  return ::write(file, data, size);
+}
 int FileOps::sync(int file) { return ::fsync(file); }
 int FileOps::close(int file) { return ::close(file); }
 int FileOps::rename(const char* from, const char* to) { return ::rename(from, to); }
@@ -89,7 +91,10 @@ void AtomicFile::create() {
   for (int i = 0; i < attempts; ++i) {
     temporary_ = directory_of(target_) / temporary_name();
     file_ = retry_interrupted([&] { return ops_.create(temporary_.c_str(), mode); });
-    if (file_ >= 0) { exists_ = true; return; }
+    if (file_ >= 0) {
+      exists_ = true;
+      return;
+    }
     if (errno != EEXIST) break;
   }
   fail("cannot create a temporary file beside it", errno);

@@ -57,7 +57,8 @@ void GgufParser::header() {
   if (version != 0 && (version & 0xFFFFu) == 0) throw Error(Errc::unsupported, wrong_order);
   if (version == 1) throw Error(Errc::unsupported, "GGUF version 1 is obsolete; 2 and 3 are read");
   if (version != 2 && version != 3)
-    throw Error(Errc::unsupported, "GGUF version " + std::to_string(version) + " is unknown; 2 and 3 are read");
+    throw Error(Errc::unsupported,
+                "GGUF version " + std::to_string(version) + " is unknown; 2 and 3 are read");
   file_.version_ = version;
   // The smallest info: empty name (8), rank (4), type (4), offset (8). The smallest key: 8 + 1 + 4 + 1.
   tensors_ = count("tensors", 24, limits_.tensors);
@@ -75,8 +76,8 @@ std::uint64_t GgufParser::count(const char* what, std::uint64_t smallest, std::u
     throw Error(Errc::malformed, "claims " + std::to_string(value) + " " + what + ", only " +
                                      std::to_string(cursor_.remaining()) + " bytes remain");
   if (value > limit)
-    throw Error(Errc::out_of_memory, "has " + std::to_string(value) + " " + what + ", over the limit of " +
-                                         std::to_string(limit));
+    throw Error(Errc::out_of_memory,
+                "has " + std::to_string(value) + " " + what + ", over the limit of " + std::to_string(limit));
   return value;
 }
 
@@ -89,7 +90,8 @@ void GgufParser::read_alignment() {
   const std::uint32_t alignment = *value->as<std::uint32_t>();
   if (!std::has_single_bit(alignment) || alignment > limits_.alignment)
     throw Error(Errc::malformed, "key 'general.alignment' is " + std::to_string(alignment) +
-                                     ": a power of two up to " + std::to_string(limits_.alignment) + " is needed");
+                                     ": a power of two up to " + std::to_string(limits_.alignment) +
+                                     " is needed");
   file_.alignment_ = alignment;
 }
 
@@ -121,8 +123,9 @@ GgufTensor GgufParser::tensor_info(std::uint64_t index) {
   tensor.type = read_type(what);
   const auto block = static_cast<std::int64_t>(tensor.type->block_size);
   if (tensor.ne[0] % block != 0)
-    throw Error(Errc::malformed, what + ": rows of " + std::to_string(tensor.ne[0]) + " elements are no multiple of " +
-                                     std::string(tensor.type->name) + "'s block of " + std::to_string(block));
+    throw Error(Errc::malformed, what + ": rows of " + std::to_string(tensor.ne[0]) +
+                                     " elements are no multiple of " + std::string(tensor.type->name) +
+                                     "'s block of " + std::to_string(block));
   tensor.offset = cursor_.number<std::uint64_t>("offset of " + what);
   return tensor;
 }
@@ -130,7 +133,8 @@ GgufTensor GgufParser::tensor_info(std::uint64_t index) {
 void GgufParser::read_dims(GgufTensor& tensor, const std::string& what) {
   const auto rank = cursor_.number<std::uint32_t>("rank of " + what);
   if (rank > tensor.ne.size())
-    throw Error(Errc::malformed, what + " has " + std::to_string(rank) + " dimensions; at most 4 are allowed");
+    throw Error(Errc::malformed,
+                what + " has " + std::to_string(rank) + " dimensions; at most 4 are allowed");
   tensor.rank = static_cast<int>(rank);
   std::int64_t product = 1;  // of the non-zero dimensions, so that a zero hides no overflow
   for (std::size_t d = 0; d < rank; ++d) {
@@ -138,8 +142,8 @@ void GgufParser::read_dims(GgufTensor& tensor, const std::string& what) {
     if (n < 0)
       throw Error(Errc::malformed, what + ": dimension " + std::to_string(d) + " is " + std::to_string(n));
     if (n > 0 && product > std::numeric_limits<std::int64_t>::max() / n)
-      throw Error(Errc::malformed, what + ": the number of elements overflows at dimension " + std::to_string(d) +
-                                       " of " + std::to_string(n));
+      throw Error(Errc::malformed, what + ": the number of elements overflows at dimension " +
+                                       std::to_string(d) + " of " + std::to_string(n));
     if (n > 0) product *= n;
     tensor.ne[d] = n;
   }
@@ -182,8 +186,8 @@ void GgufParser::place_data() {
 void GgufParser::check_offset(const GgufTensor& tensor, std::uint64_t bytes, std::uint64_t expected,
                               std::uint64_t available) const {
   if (tensor.offset == expected && checked::fits(tensor.offset, bytes, available)) return;
-  const std::string place = "tensor '" + printable(tensor.name) + "' (offset " + std::to_string(tensor.offset) + ", " +
-                            std::to_string(bytes) + " bytes)";
+  const std::string place = "tensor '" + printable(tensor.name) + "' (offset " +
+                            std::to_string(tensor.offset) + ", " + std::to_string(bytes) + " bytes)";
   // A zero-element tensor at the very end of a file without padding still lies in it.
   if (bytes == 0 && tensor.offset == expected) return;
   if (!checked::fits(tensor.offset, bytes, available))
@@ -191,8 +195,9 @@ void GgufParser::check_offset(const GgufTensor& tensor, std::uint64_t bytes, std
                                      " bytes of data: the file is truncated or its offsets are wrong");
   if (tensor.offset % file_.alignment_ != 0)
     throw Error(Errc::malformed, place + " is not aligned to " + std::to_string(file_.alignment_) + " bytes");
-  throw Error(Errc::malformed, place + (tensor.offset < expected ? " overlaps the tensor before it"
-                                                                 : " leaves a gap after the tensor before it") +
+  throw Error(Errc::malformed, place +
+                                   (tensor.offset < expected ? " overlaps the tensor before it"
+                                                             : " leaves a gap after the tensor before it") +
                                    ": offset " + std::to_string(expected) + " is due");
 }
 
@@ -203,9 +208,7 @@ GgufFile GgufFile::parse(MappedFile file, const GgufLimits& limits) {
   result.file_ = std::move(file);
   try {
     GgufParser(result, limits).parse();
-  } catch (const Error& error) {
-    throw error.in(result.name());
-  }
+  } catch (const Error& error) { throw error.in(result.name()); }
   return result;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GgufStream: the tensor data of one GGUF file, tensor after tensor, counted and padded. Shared by GgufWriter,
-// which pulls its tensors from callbacks, and GgufWeightSink, into which they are pushed.
+// GgufStream: the tensor data of one GGUF file, tensor after tensor, counted and padded. Shared by
+// GgufWriter, which pulls its tensors from callbacks, and GgufWeightSink, into which they are pushed.
 #pragma once
 
 #include <cstdint>

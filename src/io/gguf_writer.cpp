@@ -18,8 +18,10 @@ void GgufLayout::add(std::string name, std::span<const Index> dims, std::uint32_
   };
   constexpr std::size_t longest = 63;
   GgufTensorPlan plan;
-  if (name.empty() || name.size() > longest || !is_utf8(name)) refuse("a name of 1 to 63 bytes of UTF-8 is needed");
-  if (dims.size() > plan.dims.size()) refuse(std::to_string(dims.size()) + " dimensions, at most 4 are allowed");
+  if (name.empty() || name.size() > longest || !is_utf8(name))
+    refuse("a name of 1 to 63 bytes of UTF-8 is needed");
+  if (dims.size() > plan.dims.size())
+    refuse(std::to_string(dims.size()) + " dimensions, at most 4 are allowed");
   plan.type = find_gguf_type(gguf_type);
   if (!plan.type) refuse("type " + std::to_string(gguf_type) + " is unknown");
   const auto bytes = try_invoke([&] { return stored_bytes(*plan.type, dims); });
@@ -41,7 +43,8 @@ std::uint32_t GgufLayout::alignment(const MetadataBuilder& metadata) {
   const auto alignment = value->type() == MetadataType::u32 ? value->as<std::uint32_t>() : std::nullopt;
   if (!alignment || !std::has_single_bit(*alignment) || *alignment > GgufLimits{}.alignment)
     throw Error(Errc::invalid_argument, "key 'general.alignment': expected a u32 power of two up to " +
-                                            std::to_string(GgufLimits{}.alignment) + ", found " + value->describe());
+                                            std::to_string(GgufLimits{}.alignment) + ", found " +
+                                            value->describe());
   return *alignment;
 }
 
@@ -78,7 +81,10 @@ std::vector<std::byte> GgufLayout::header(const MetadataBuilder& metadata) const
 
 GgufStream::GgufStream(const GgufLayout& layout, const MetadataBuilder& metadata, ByteSink& sink,
                        const GgufWriteOptions& options)
-    : layout_(layout), sink_(sink), options_(options), alignment_(GgufLayout::alignment(metadata)),
+    : layout_(layout),
+      sink_(sink),
+      options_(options),
+      alignment_(GgufLayout::alignment(metadata)),
       total_(layout.data_bytes(alignment_)) {
   throw_if_stopped(options_.stop, "writing");
   sink_.write(layout_.header(metadata));
@@ -93,8 +99,9 @@ void GgufStream::write(std::span<const std::byte> bytes) {
   const GgufTensorPlan* tensor = current();
   const std::uint64_t room = tensor ? tensor->bytes - in_tensor_ : 0;
   if (bytes.size() > room)
-    throw Error(Errc::internal, (tensor ? "tensor '" + printable(tensor->name) + "'" : std::string("the last tensor")) +
-                                    ": " + std::to_string(bytes.size() - room) + " bytes more than its shape needs");
+    throw Error(Errc::internal,
+                (tensor ? "tensor '" + printable(tensor->name) + "'" : std::string("the last tensor")) +
+                    ": " + std::to_string(bytes.size() - room) + " bytes more than its shape needs");
   sink_.write(bytes);
   in_tensor_ += bytes.size();
   done_ += bytes.size();
@@ -103,8 +110,8 @@ void GgufStream::write(std::span<const std::byte> bytes) {
 void GgufStream::end_tensor() {
   const GgufTensorPlan& tensor = *current();
   if (in_tensor_ != tensor.bytes)
-    throw Error(Errc::internal, "tensor '" + printable(tensor.name) + "': " + std::to_string(in_tensor_) + " of " +
-                                    std::to_string(tensor.bytes) + " bytes were given");
+    throw Error(Errc::internal, "tensor '" + printable(tensor.name) + "': " + std::to_string(in_tensor_) +
+                                    " of " + std::to_string(tensor.bytes) + " bytes were given");
   const std::uint64_t padding = checked::round_up(done_, alignment_) - done_;
   sink_.write(std::vector<std::byte>(static_cast<std::size_t>(padding)));
   done_ += padding;
@@ -127,11 +134,13 @@ void GgufWriter::add_tensor(std::string name, std::span<const Index> dims, std::
   const GgufTypeInfo* type = find_gguf_type(gguf_type);
   const auto due = try_invoke([&] { return type ? stored_bytes(*type, dims) : bytes.size(); });
   if (due && *due != bytes.size())
-    throw Error(Errc::invalid_argument, "tensor '" + printable(name) + "': has " + std::to_string(bytes.size()) +
-                                            " bytes, its shape needs " + std::to_string(*due));
+    throw Error(Errc::invalid_argument, "tensor '" + printable(name) + "': has " +
+                                            std::to_string(bytes.size()) + " bytes, its shape needs " +
+                                            std::to_string(*due));
   add_tensor(std::move(name), dims, gguf_type, [bytes](ByteSink& sink) {
     constexpr std::size_t piece = std::size_t{4} << 20;  // cancellation and progress stay prompt
-    for (std::size_t i = 0; i < bytes.size(); i += piece) sink.write(bytes.subspan(i, std::min(piece, bytes.size() - i)));
+    for (std::size_t i = 0; i < bytes.size(); i += piece)
+      sink.write(bytes.subspan(i, std::min(piece, bytes.size() - i)));
   });
 }
 

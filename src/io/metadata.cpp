@@ -33,7 +33,8 @@ std::string scalar_text(MetadataType type, const std::byte* p) {
     case MetadataType::f32: return number_text(detail::load<float>(p));
     case MetadataType::f64: return number_text(detail::load<double>(p));
     case MetadataType::boolean: return detail::load<bool>(p) ? "true" : "false";
-    case MetadataType::string: case MetadataType::array: break;
+    case MetadataType::string:
+    case MetadataType::array: break;
   }
   return {};
 }
@@ -49,9 +50,15 @@ std::string cut(std::string_view text, std::size_t max_bytes) {
 
 bool is_utf8(std::string_view text) noexcept {
   for (std::size_t i = 0; i < text.size();) {
-    const auto at = [&](std::size_t k) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[k])); };
+    const auto at = [&](std::size_t k) {
+      return static_cast<std::uint32_t>(static_cast<unsigned char>(text[k]));
+    };
     const std::uint32_t lead = at(i);
-    const std::size_t extra = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : 9;
+    const std::size_t extra = lead < 0x80       ? 0
+                              : lead >> 5 == 6  ? 1
+                              : lead >> 4 == 14 ? 2
+                              : lead >> 3 == 30 ? 3
+                                                : 9;
     if (extra == 9 || text.size() - i <= extra) return false;
     std::uint32_t code = extra == 0 ? lead : lead & (0x3Fu >> extra);
     for (std::size_t k = 1; k <= extra; ++k) {
@@ -98,7 +105,8 @@ std::string MetadataValue::to_text(std::size_t max_elements, std::size_t max_byt
   const std::size_t step = metadata_type_bytes(element_);
   for (std::size_t i = 0; i < shown; ++i) {
     if (i > 0) text += ", ";
-    text += strings ? "\"" + cut((*strings)[i], max_bytes) + "\"" : scalar_text(element_, element_data() + i * step);
+    text += strings ? "\"" + cut((*strings)[i], max_bytes) + "\""
+                    : scalar_text(element_, element_data() + i * step);
   }
   if (shown < size_) text += std::string(shown > 0 ? ", " : "") + "... " + std::to_string(size_) + " in all";
   return text + "]";
@@ -133,10 +141,11 @@ Metadata MetadataParser::parse(std::uint64_t count, std::string source,
 MetadataEntry MetadataParser::entry(Metadata& to) {
   const std::uint64_t start = cursor_.position();
   const std::string_view key = cursor_.string(limits_.key_bytes, "a metadata key");
-  if (key.empty()) throw Error(Errc::malformed, "metadata key at byte " + std::to_string(start) + " is empty");
+  if (key.empty())
+    throw Error(Errc::malformed, "metadata key at byte " + std::to_string(start) + " is empty");
   if (!is_utf8(key))
-    throw Error(Errc::malformed, "metadata key '" + printable(key) + "' at byte " + std::to_string(start) +
-                                     " is not UTF-8");
+    throw Error(Errc::malformed,
+                "metadata key '" + printable(key) + "' at byte " + std::to_string(start) + " is not UTF-8");
   const std::string what = "value of key '" + printable(key) + "'";
   return {key, value(value_type(what), to, what)};
 }
@@ -181,11 +190,13 @@ MetadataValue MetadataParser::array(Metadata& to, const std::string& what) {
   const std::size_t step = metadata_type_bytes(element);
   const std::uint64_t smallest = step == 0 ? 8 : step;  // a string takes at least its length prefix
   if (count > cursor_.remaining() / smallest)
-    throw Error(Errc::malformed, what + " at byte " + std::to_string(start) + " claims " + std::to_string(count) +
-                                     " elements of " + std::string(to_string(element)) + ", only " +
+    throw Error(Errc::malformed, what + " at byte " + std::to_string(start) + " claims " +
+                                     std::to_string(count) + " elements of " +
+                                     std::string(to_string(element)) + ", only " +
                                      std::to_string(cursor_.remaining()) + " bytes remain");
   if (count > limits_.array_elements)
-    throw Error(Errc::out_of_memory, what + " has " + std::to_string(count) + " elements, over the limit of " +
+    throw Error(Errc::out_of_memory, what + " has " + std::to_string(count) +
+                                         " elements, over the limit of " +
                                          std::to_string(limits_.array_elements));
   const auto size = static_cast<std::size_t>(count);
   const std::uint64_t* offsets = nullptr;
@@ -204,7 +215,11 @@ MetadataValue MetadataParser::array(Metadata& to, const std::string& what) {
     if (element == MetadataType::boolean)
       for (std::size_t i = 0; i < size; ++i) require_bool(elements.data() + i, base + i, what);
   }
-  return {MetadataType::array, element, {first, static_cast<std::size_t>(cursor_.position() - start)}, size, offsets};
+  return {MetadataType::array,
+          element,
+          {first, static_cast<std::size_t>(cursor_.position() - start)},
+          size,
+          offsets};
 }
 
 }  // namespace nibble

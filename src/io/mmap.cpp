@@ -26,7 +26,8 @@ namespace {
 
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& name) : fd_(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit Descriptor(const std::string& name)
+      : fd_(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (fd_ < 0) fail(name, "cannot open", errno);
   }
   Descriptor(const Descriptor&) = delete;
@@ -50,7 +51,7 @@ std::size_t checked_size(const Descriptor& file, const std::string& name) {
 }
 
 void free_aligned(const std::byte* p) noexcept {
-  ::operator delete(const_cast<std::byte*>(p), std::align_val_t{memory_alignment});
+  ::operator delete (const_cast<std::byte*>(p), std::align_val_t{memory_alignment});
 }
 
 void read_all(const Descriptor& file, std::byte* to, std::size_t size, const std::string& name) {
@@ -58,7 +59,10 @@ void read_all(const Descriptor& file, std::byte* to, std::size_t size, const std
   while (done < size) {
     const std::size_t part = std::min(size - done, std::size_t{1} << 30);
     const ssize_t n = ::read(file.get(), to + done, part);
-    if (n > 0) { done += static_cast<std::size_t>(n); continue; }
+    if (n > 0) {
+      done += static_cast<std::size_t>(n);
+      continue;
+    }
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(name, "cannot read", errno);
     throw Error(Errc::io, name + ": ended at byte " + std::to_string(done) + " of " + std::to_string(size) +
@@ -92,7 +96,7 @@ MappedFile MappedFile::open(const std::filesystem::path& path, FileMode mode) {
     result.data_ = static_cast<const std::byte*>(p);
     result.kind_ = Kind::mapped;
   } else {
-    auto* p = static_cast<std::byte*>(::operator new(size, std::align_val_t{memory_alignment}));
+    auto* p = static_cast<std::byte*>(::operator new (size, std::align_val_t{memory_alignment}));
     std::unique_ptr<std::byte, void (*)(const std::byte*) noexcept> guard(p, &free_aligned);
     read_all(file, p, size, result.name_);
     result.data_ = guard.release();
@@ -131,7 +135,8 @@ void advise(std::span<const std::byte> part, bool outward, int advice) noexcept 
 }
 
 bool inside(std::span<const std::byte> part, std::span<const std::byte> whole) noexcept {
-  return !part.empty() && part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size();
+  return !part.empty() && part.data() >= whole.data() &&
+         part.data() + part.size() <= whole.data() + whole.size();
 }
 
 }  // namespace

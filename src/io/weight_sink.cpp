@@ -19,11 +19,13 @@ void check_turn(const GgufTensorPlan* due, std::uint64_t given, std::string_view
   if (!due) refuse(name, "comes after the last declared tensor");
   if (due->name != name) refuse(name, "comes while '" + printable(due->name) + "' is due");
   if (more > due->bytes - given)
-    refuse(name, std::to_string(given + more) + " bytes were given, its shape needs " + std::to_string(due->bytes));
+    refuse(name,
+           std::to_string(given + more) + " bytes were given, its shape needs " + std::to_string(due->bytes));
 }
 
 void check_complete(const GgufTensorPlan* due, std::uint64_t given) {
-  if (due) refuse(due->name, std::to_string(given) + " of " + std::to_string(due->bytes) + " bytes were given");
+  if (due)
+    refuse(due->name, std::to_string(given) + " of " + std::to_string(due->bytes) + " bytes were given");
 }
 
 }  // namespace
@@ -40,7 +42,9 @@ struct GgufWeightSink::State {
   std::optional<GgufStream> stream;  // from the first put() on
 
   State(const std::filesystem::path& path, MetadataBuilder m, GgufWriteOptions o)
-      : metadata(std::move(m)), options(std::move(o)), file(path, options.files ? *options.files : FileOps::system()) {}
+      : metadata(std::move(m)),
+        options(std::move(o)),
+        file(path, options.files ? *options.files : FileOps::system()) {}
 
   GgufStream& begun() {
     if (!stream) stream.emplace(layout, metadata, file, options);
@@ -52,7 +56,8 @@ struct GgufWeightSink::State {
   }
 };
 
-GgufWeightSink::GgufWeightSink(const std::filesystem::path& path, MetadataBuilder metadata, GgufWriteOptions options)
+GgufWeightSink::GgufWeightSink(const std::filesystem::path& path, MetadataBuilder metadata,
+                               GgufWriteOptions options)
     : state_(std::make_unique<State>(path, std::move(metadata), std::move(options))) {}
 
 GgufWeightSink::~GgufWeightSink() = default;

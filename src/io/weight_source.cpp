@@ -25,7 +25,8 @@ std::uint64_t stored_bytes(const GgufTypeInfo& type, std::span<const Index> dims
   const Index cols = dims.empty() ? 1 : dims.back();
   if (cols % static_cast<Index>(type.block_size) != 0)
     throw Error(Errc::malformed, "rows of " + std::to_string(cols) + " elements are no multiple of " +
-                                     std::string(type.name) + "'s block of " + std::to_string(type.block_size));
+                                     std::string(type.name) + "'s block of " +
+                                     std::to_string(type.block_size));
   checked::cast<Index>(product, "the number of elements");
   const std::uint64_t bytes =
       checked::mul(product / type.block_size, std::uint64_t{type.block_bytes}, "the size of a tensor");
@@ -67,7 +68,8 @@ void MemoryWeightSource::add(std::string name, std::span<const Index> dims, std:
   StoredTensor tensor;
   tensor.type = find_gguf_type(gguf_type);
   if (!tensor.type) refuse("type " + std::to_string(gguf_type) + " is unknown");
-  if (dims.size() > tensor.dims.size()) refuse(std::to_string(dims.size()) + " dimensions, at most 4 are allowed");
+  if (dims.size() > tensor.dims.size())
+    refuse(std::to_string(dims.size()) + " dimensions, at most 4 are allowed");
   if (by_name_.contains(name)) refuse("the name is in use");
   const auto due = try_invoke([&] { return stored_bytes(*tensor.type, dims); });
   if (!due) refuse(due.error().what());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a GGUF file. What is accepted must be readable throughout, and writing it again must give a file
-// with the same metadata and tensors.
+// Any bytes as a GGUF file. What is accepted must be readable throughout, and writing it again must give a
+// file with the same metadata and tensors.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -40,7 +40,9 @@ void require(bool condition) {
   if (!condition) __builtin_trap();
 }
 
-bool same(Bytes a, Bytes b) { return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0); }
+bool same(Bytes a, Bytes b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
 
 void round_trip(nibble::GgufFile file) {
   for (const auto& tensor : file.tensors())
@@ -64,7 +66,8 @@ void round_trip(nibble::GgufFile file) {
   require(again.tensors().size() == source.names().size());
   for (const auto& tensor : again.tensors()) {
     const auto& old = source.file().tensor(tensor.name);
-    require(tensor.type == old.type && tensor.rank == old.rank && tensor.ne == old.ne && same(tensor.bytes, old.bytes));
+    require(tensor.type == old.type && tensor.rank == old.rank && tensor.ne == old.ne &&
+            same(tensor.bytes, old.bytes));
   }
 }
 

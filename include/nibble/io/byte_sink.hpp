@@ -21,7 +21,9 @@ class NIBBLE_API ByteSink {
 /// Collects everything in memory.
 class NIBBLE_API MemorySink final : public ByteSink {
  public:
-  void write(std::span<const std::byte> bytes) override { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+  void write(std::span<const std::byte> bytes) override {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
   const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
   std::vector<std::byte> take() noexcept { return std::exchange(bytes_, {}); }
 

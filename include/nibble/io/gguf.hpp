@@ -44,10 +44,10 @@ struct GgufOpenOptions {
 struct GgufTensor {
   std::string_view name;
   std::array<std::int64_t, 4> ne{1, 1, 1, 1};
-  int rank = 0;                      ///< dimensions stored in the file, 0 to 4; the others are 1
+  int rank = 0;                        ///< dimensions stored in the file, 0 to 4; the others are 1
   const GgufTypeInfo* type = nullptr;  ///< never null
-  std::uint64_t offset = 0;          ///< of the data, from the start of the data section
-  std::span<const std::byte> bytes;  ///< aligned to GgufFile::alignment() relative to the file's first byte
+  std::uint64_t offset = 0;            ///< of the data, from the start of the data section
+  std::span<const std::byte> bytes;    ///< aligned to GgufFile::alignment() relative to the file's first byte
 
   std::int64_t elements() const noexcept { return ne[0] * ne[1] * ne[2] * ne[3]; }
 };
@@ -79,9 +79,13 @@ class NIBBLE_API GgufFile {
   /// Short forms of metadata().find / get / get_or.
   const MetadataValue* find(std::string_view key) const noexcept { return metadata_.find(key); }
   template <MetadataReadable T>
-  T get(std::string_view key) const { return metadata_.get<T>(key); }
+  T get(std::string_view key) const {
+    return metadata_.get<T>(key);
+  }
   template <MetadataReadable T>
-  T get_or(std::string_view key, T fallback) const { return metadata_.get_or<T>(key, std::move(fallback)); }
+  T get_or(std::string_view key, T fallback) const {
+    return metadata_.get_or<T>(key, std::move(fallback));
+  }
 
   /// Tensors in file order.
   std::span<const GgufTensor> tensors() const noexcept { return tensors_; }

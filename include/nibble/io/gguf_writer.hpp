@@ -32,8 +32,8 @@
 namespace nibble {
 
 struct GgufWriteOptions {
-  std::stop_token stop;   ///< asked before every tensor and every piece of one: Error{cancelled}
-  Progress progress;      ///< (bytes done, bytes in all, tensor name)
+  std::stop_token stop;      ///< asked before every tensor and every piece of one: Error{cancelled}
+  Progress progress;         ///< (bytes done, bytes in all, tensor name)
   FileOps* files = nullptr;  ///< null = the operating system
 };
 
@@ -49,8 +49,9 @@ struct GgufTensorPlan {
 /// The tensors of a file to be written and where everything goes.
 class NIBBLE_API GgufLayout {
  public:
-  /// Throws Error{invalid_argument} on a name that is empty, in use, not UTF-8 or over 63 bytes (the most that
-  /// other readers take), an unknown type, more than 4 dimensions, or rows that are no whole number of blocks.
+  /// Throws Error{invalid_argument} on a name that is empty, in use, not UTF-8 or over 63 bytes (the most
+  /// that other readers take), an unknown type, more than 4 dimensions, or rows that are no whole number of
+  /// blocks.
   void add(std::string name, std::span<const Index> dims, std::uint32_t gguf_type);
   std::span<const GgufTensorPlan> tensors() const noexcept { return tensors_; }
   /// Everything before the first tensor's data. The data alignment is the key general.alignment, else 32.
@@ -85,8 +86,8 @@ class NIBBLE_API GgufWriter {
   /// The exact size of the file.
   std::uint64_t file_bytes() const;
 
-  /// Writes the file atomically. Errors: io, cancelled, internal (a producer gave a wrong number of bytes), and
-  /// whatever a producer throws; the target is then as it was.
+  /// Writes the file atomically. Errors: io, cancelled, internal (a producer gave a wrong number of bytes),
+  /// and whatever a producer throws; the target is then as it was.
   void write(const std::filesystem::path& path, const GgufWriteOptions& options = {}) const;
   /// The same into any sink; `options.files` is not used.
   void write(ByteSink& sink, const GgufWriteOptions& options = {}) const;

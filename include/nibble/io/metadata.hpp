@@ -3,7 +3,8 @@
 // file, an array a view of its elements, and a vocabulary of 262,144 strings costs one index of offsets.
 //
 // Integers convert to any integer type that holds the value; everything else must match. A missing key, a
-// wrong type and a number out of range are errors naming the source, the key, what was asked and what is there.
+// wrong type and a number out of range are errors naming the source, the key, what was asked and what is
+// there.
 #pragma once
 
 #include <bit>
@@ -28,7 +29,8 @@
 
 namespace nibble {
 
-static_assert(std::endian::native == std::endian::little, "nibble reads and writes little-endian files in place");
+static_assert(std::endian::native == std::endian::little,
+              "nibble reads and writes little-endian files in place");
 
 namespace detail {
 
@@ -56,8 +58,15 @@ class IndexIterator {
   IndexIterator() = default;
   IndexIterator(const Range& range, std::size_t at) : range_(range), at_(at) {}
   value_type operator*() const noexcept { return range_[at_]; }
-  IndexIterator& operator++() noexcept { ++at_; return *this; }
-  IndexIterator operator++(int) noexcept { IndexIterator old = *this; ++at_; return old; }
+  IndexIterator& operator++() noexcept {
+    ++at_;
+    return *this;
+  }
+  IndexIterator operator++(int) noexcept {
+    IndexIterator old = *this;
+    ++at_;
+    return old;
+  }
   bool operator==(const IndexIterator& other) const noexcept { return at_ == other.at_; }
 
  private:
@@ -69,7 +78,7 @@ class IndexIterator {
 
 template <class T>
 concept MetadataNumber = std::same_as<T, float> || std::same_as<T, double> ||
-                         (std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>);
+    (std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>);
 template <class T>
 concept MetadataScalar = MetadataNumber<T> || std::same_as<T, bool>;
 
@@ -128,18 +137,22 @@ class MetadataStrings {
 };
 
 namespace detail {
-template <class T> struct MetadataAsArray : std::false_type {};
-template <class T> struct MetadataAsArray<MetadataArray<T>> : std::true_type {};
-template <class T> struct MetadataAsVector : std::false_type {};
-template <class T> struct MetadataAsVector<std::vector<T>> : std::true_type {};
+template <class T>
+struct MetadataAsArray : std::false_type {};
+template <class T>
+struct MetadataAsArray<MetadataArray<T>> : std::true_type {};
+template <class T>
+struct MetadataAsVector : std::false_type {};
+template <class T>
+struct MetadataAsVector<std::vector<T>> : std::true_type {};
 }  // namespace detail
 
 /// What Metadata::get can return: bool, integers, float, double, std::string_view, std::string,
 /// MetadataStrings, MetadataArray<exact element type>, or std::vector of a converted element type.
 template <class T>
-concept MetadataReadable = MetadataScalar<T> || std::same_as<T, std::string_view> || std::same_as<T, std::string> ||
-                           std::same_as<T, MetadataStrings> || detail::MetadataAsArray<T>::value ||
-                           detail::MetadataAsVector<T>::value;
+concept MetadataReadable = MetadataScalar<T> || std::same_as<T, std::string_view> ||
+    std::same_as<T, std::string> || std::same_as<T, MetadataStrings> || detail::MetadataAsArray<T>::value ||
+    detail::MetadataAsVector<T>::value;
 
 /// A view of one value. Valid as long as the file (or builder-made Metadata) it came from.
 class NIBBLE_API MetadataValue {
@@ -243,8 +256,7 @@ std::optional<T> MetadataValue::convert(MetadataType type, const std::byte* p) {
   const auto integer = [](auto v) -> std::optional<T> {
     if constexpr (std::integral<T> && !std::same_as<T, bool>)
       return std::in_range<T>(v) ? std::optional<T>(static_cast<T>(v)) : std::nullopt;
-    else
-      return std::nullopt;
+    else return std::nullopt;
   };
   const auto real = [](auto v) -> std::optional<T> {
     if constexpr (std::floating_point<T>) {
@@ -272,7 +284,8 @@ std::optional<T> MetadataValue::convert(MetadataType type, const std::byte* p) {
     case MetadataType::boolean:
       if constexpr (std::same_as<T, bool>) return detail::load<bool>(p);
       break;
-    case MetadataType::string: case MetadataType::array: break;
+    case MetadataType::string:
+    case MetadataType::array: break;
   }
   return std::nullopt;
 }

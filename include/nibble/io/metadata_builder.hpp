@@ -57,7 +57,8 @@ class NIBBLE_API MetadataBuilder {
     std::vector<std::byte> payload;
   };
   void put(std::string_view key, MetadataType type, std::span<const std::byte> payload);
-  void put_array(std::string_view key, MetadataType element, std::size_t count, std::span<const std::byte> payload);
+  void put_array(std::string_view key, MetadataType element, std::size_t count,
+                 std::span<const std::byte> payload);
   template <class Range>
   void put_strings(std::string_view key, const Range& values);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // WeightSource: what a model is loaded from, be it a GGUF file or tensors in memory. The loader asks by name,
-// packs what it gets and tells the source when it is done with it, so that a file's pages can go as the packed
-// copy grows. Shapes are row-major here: a matrix is [rows(out), cols(in)], the last dimension contiguous.
+// packs what it gets and tells the source when it is done with it, so that a file's pages can go as the
+// packed copy grows. Shapes are row-major here: a matrix is [rows(out), cols(in)], the last dimension
+// contiguous.
 #pragma once
 
 #include <array>
@@ -98,11 +99,13 @@ class NIBBLE_API MemoryWeightSource final : public WeightSource {
 
   /// Borrows `bytes` (blocks of `type`, row by row), which must outlive the source. Throws
   /// Error{invalid_argument} on an unknown type, a wrong byte count, more than 4 dimensions or a name in use.
-  void add(std::string name, std::span<const Index> dims, std::uint32_t gguf_type, std::span<const std::byte> bytes);
+  void add(std::string name, std::span<const Index> dims, std::uint32_t gguf_type,
+           std::span<const std::byte> bytes);
   /// Borrows float data.
   void add(std::string name, std::span<const Index> dims, std::span<const float> values);
   /// Takes the bytes over.
-  void add_owned(std::string name, std::span<const Index> dims, std::uint32_t gguf_type, std::vector<std::byte> bytes);
+  void add_owned(std::string name, std::span<const Index> dims, std::uint32_t gguf_type,
+                 std::vector<std::byte> bytes);
 
   std::optional<StoredTensor> find(std::string_view name) const override;
   std::vector<std::string_view> names() const override;

@@ -88,9 +88,7 @@ TEST_CASE("every system call failing in turn leaves the old file or the new, nev
         AtomicFile file(dir / "file", ops);
         write_in_pieces(file, after);
         file.commit();
-      } catch (const nibble::Error& e) {
-        error = e;
-      }
+      } catch (const nibble::Error& e) { error = e; }
       INFO("fault " << nth << " in " << ops.failed_call());
       CHECK(ops.open_files() == 0);
       if (!error) {
@@ -159,9 +157,11 @@ TEST_CASE("a file system that cannot flush directories is no failure", "[atomic]
 
 TEST_CASE("targets that cannot be written", "[atomic]") {
   const TemporaryDirectory dir;
-  require_error(error_of([&] { AtomicFile file(dir / "missing/file"); }), Errc::io, {"missing/file", "No such file"});
+  require_error(error_of([&] { AtomicFile file(dir / "missing/file"); }), Errc::io,
+                {"missing/file", "No such file"});
   std::filesystem::create_directory(dir / "folder");
-  require_error(error_of([&] { AtomicFile file(dir / "folder"); }), Errc::io, {"folder", "not a regular file"});
+  require_error(error_of([&] { AtomicFile file(dir / "folder"); }), Errc::io,
+                {"folder", "not a regular file"});
   require_error(error_of([&] { AtomicFile file(""); }), Errc::io, {"not a regular file"});
   require_error(error_of([&] { AtomicFile file("/dev/null"); }), Errc::io, {"/dev/null"});
   CHECK(dir.entries() == 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The operating system's file calls, failing on demand: the nth call, a full disk, short and interrupted writes.
+// The operating system's file calls, failing on demand: the nth call, a full disk, short and interrupted
+// writes.
 #pragma once
 
 #include <algorithm>
@@ -29,18 +30,29 @@ class FaultyOps final : public nibble::FileOps {
   int open_files() const { return open_files_; }
 
   int create(const char* path, unsigned mode) override {
-    if (taken_names > 0) { --taken_names; errno = EEXIST; return -1; }
+    if (taken_names > 0) {
+      --taken_names;
+      errno = EEXIST;
+      return -1;
+    }
     if (fails("create")) return -1;
     const int file = FileOps::create(path, mode);
     if (file >= 0) ++open_files_;
     return file;
   }
   std::ptrdiff_t write(int file, const std::byte* data, std::size_t size) override {
-    if (interrupt_every > 0 && ++calls_ % interrupt_every == 0) { ++interruptions; errno = EINTR; return -1; }
+    if (interrupt_every > 0 && ++calls_ % interrupt_every == 0) {
+      ++interruptions;
+      errno = EINTR;
+      return -1;
+    }
     if (fails("write")) return -1;
     if (largest_write == 0) return 0;
     const std::size_t n = std::min({size, largest_write, disk_bytes});
-    if (n == 0 && size > 0) { errno = ENOSPC; return -1; }
+    if (n == 0 && size > 0) {
+      errno = ENOSPC;
+      return -1;
+    }
     const std::ptrdiff_t done = FileOps::write(file, data, n);
     if (done > 0) disk_bytes -= static_cast<std::size_t>(done);
     return done;
@@ -51,9 +63,14 @@ class FaultyOps final : public nibble::FileOps {
     const int result = FileOps::close(file);  // a failing close closes all the same
     return fails("close") ? -1 : result;
   }
-  int rename(const char* from, const char* to) override { return fails("rename") ? -1 : FileOps::rename(from, to); }
+  int rename(const char* from, const char* to) override {
+    return fails("rename") ? -1 : FileOps::rename(from, to);
+  }
   int sync_directory(const char* path) override {
-    if (directory_errno != 0) { errno = directory_errno; return -1; }
+    if (directory_errno != 0) {
+      errno = directory_errno;
+      return -1;
+    }
     return fails("sync_directory") ? -1 : FileOps::sync_directory(path);
   }
 

@@ -64,7 +64,8 @@ TEST_CASE("a file of the other byte order is named as such, not as a strange ver
     require_error(error, Errc::unsupported, {"wrong byte order", "big-endian"});
     CHECK(std::string(error.what()).find("50331648") == std::string::npos);
   }
-  refuse(Raw{}.text("FUGG").num(__builtin_bswap32(3u)).num(0ll).num(0ll), Errc::unsupported, {"wrong byte order"});
+  refuse(Raw{}.text("FUGG").num(__builtin_bswap32(3u)).num(0ll).num(0ll), Errc::unsupported,
+         {"wrong byte order"});
   const auto made = GgufFile::try_open(golden("big_endian.gguf"));
   REQUIRE(!made);
   require_error(made.error(), Errc::unsupported, {"big_endian.gguf", "wrong byte order"});
@@ -77,7 +78,8 @@ TEST_CASE("counts that the file cannot hold", "[gguf]") {
     refuse(Raw{}.header(0, n), Errc::malformed, {"claims " + std::to_string(n) + " metadata keys"});
   }
   for (const std::int64_t n : {std::int64_t{1} << 32, huge, std::int64_t{100}}) {
-    refuse(Raw{}.header(n, 0).data(200), Errc::malformed, {"claims " + std::to_string(n) + " tensors", "remain"});
+    refuse(Raw{}.header(n, 0).data(200), Errc::malformed,
+           {"claims " + std::to_string(n) + " tensors", "remain"});
     refuse(Raw{}.header(0, n).data(200), Errc::malformed, {"claims " + std::to_string(n) + " metadata keys"});
   }
 }
@@ -108,12 +110,16 @@ TEST_CASE("stated limits are enforced and can be raised", "[gguf]") {
 }
 
 TEST_CASE("keys: length, encoding, duplicates", "[gguf]") {
-  const auto with_key_length = [](std::uint64_t n) { return Raw{}.header(0, 1).num(n).text("kkkk").data(16); };
+  const auto with_key_length = [](std::uint64_t n) {
+    return Raw{}.header(0, 1).num(n).text("kkkk").data(16);
+  };
   for (const std::uint64_t n : {~std::uint64_t{0}, std::uint64_t{1} << 63, std::uint64_t{21}})
-    refuse(with_key_length(n), Errc::malformed, {"a metadata key at byte 24 claims " + std::to_string(n) + " bytes"});
+    refuse(with_key_length(n), Errc::malformed,
+           {"a metadata key at byte 24 claims " + std::to_string(n) + " bytes"});
   refuse(with_key_length(0), Errc::malformed, {"byte 24", "empty"});
 
-  for (const std::string_view bad : {"\xff", "a\xc3", "\xed\xa0\x80", "\xc0\xaf", "\xf4\x90\x80\x80", "\xe2\x82"})
+  for (const std::string_view bad :
+       {"\xff", "a\xc3", "\xed\xa0\x80", "\xc0\xaf", "\xf4\x90\x80\x80", "\xe2\x82"})
     refuse(Raw{}.header(0, 1).key(bad, id(Type::u8)).num(std::uint8_t{1}).data(8), Errc::malformed,
            {"not UTF-8", "byte 24"});
 
@@ -134,7 +140,8 @@ TEST_CASE("keys: length, encoding, duplicates", "[gguf]") {
 
 TEST_CASE("values: types, strings, booleans", "[gguf]") {
   for (const std::uint32_t type : {13u, 99u, 0xFFFFFFFFu}) {
-    refuse(file_with_value(type, Raw{}.data(16)), Errc::malformed, {"key 'k'", "unknown type " + std::to_string(type)});
+    refuse(file_with_value(type, Raw{}.data(16)), Errc::malformed,
+           {"key 'k'", "unknown type " + std::to_string(type)});
     refuse(file_with_value(id(Type::array), Raw{}.num(type).num(std::uint64_t{1}).data(16)), Errc::malformed,
            {"key 'k'", "unknown type " + std::to_string(type)});
   }
@@ -146,7 +153,8 @@ TEST_CASE("values: types, strings, booleans", "[gguf]") {
            {"key 'k'", "bool at byte 37 is " + std::to_string(b)});
     Raw array;
     array.num(id(Type::boolean)).num(std::uint64_t{2}).num(std::uint8_t{1}).num(static_cast<std::uint8_t>(b));
-    refuse(file_with_value(id(Type::array), array), Errc::malformed, {"bool at byte 50 is " + std::to_string(b)});
+    refuse(file_with_value(id(Type::array), array), Errc::malformed,
+           {"bool at byte 50 is " + std::to_string(b)});
   }
 }
 
@@ -175,16 +183,23 @@ TEST_CASE("a value cut anywhere is refused", "[gguf]") {
 
 TEST_CASE("arrays: nested, and longer than the file", "[gguf]") {
   Raw nested;
-  nested.num(id(Type::array)).num(std::uint64_t{1}).num(id(Type::u8)).num(std::uint64_t{1}).num(std::uint8_t{1});
+  nested.num(id(Type::array))
+      .num(std::uint64_t{1})
+      .num(id(Type::u8))
+      .num(std::uint64_t{1})
+      .num(std::uint8_t{1});
   refuse(file_with_value(id(Type::array), nested), Errc::unsupported, {"key 'k'", "array of arrays"});
   Raw deep;  // a hundred thousand levels must not cost a stack
   for (int i = 0; i < 100'000; ++i) deep.num(id(Type::array)).num(std::uint64_t{1});
   refuse(file_with_value(id(Type::array), deep), Errc::unsupported, {"array of arrays"});
 
   for (const Type element : {Type::u8, Type::f32, Type::f64, Type::boolean, Type::string})
-    for (const std::uint64_t n : {std::uint64_t{1} << 40, ~std::uint64_t{0}, std::uint64_t{1} << 61, std::uint64_t{1} << 62})
-      refuse(file_with_value(id(Type::array), Raw{}.num(id(element)).num(n).data(64, std::byte{0})), Errc::malformed,
-             {"key 'k'", "claims " + std::to_string(n) + " elements of " + std::string(nibble::to_string(element))});
+    for (const std::uint64_t n :
+         {std::uint64_t{1} << 40, ~std::uint64_t{0}, std::uint64_t{1} << 61, std::uint64_t{1} << 62})
+      refuse(file_with_value(id(Type::array), Raw{}.num(id(element)).num(n).data(64, std::byte{0})),
+             Errc::malformed,
+             {"key 'k'",
+              "claims " + std::to_string(n) + " elements of " + std::string(nibble::to_string(element))});
 }
 
 TEST_CASE("alignment", "[gguf]") {
@@ -193,7 +208,8 @@ TEST_CASE("alignment", "[gguf]") {
   };
   for (const std::uint32_t n : {0u, 3u, 48u, 1u << 31})
     refuse(with(Type::u32, n), Errc::malformed, {"general.alignment' is " + std::to_string(n)});
-  refuse(with(Type::u64, std::uint64_t{32}), Errc::malformed, {"general.alignment", "expected u32", "u64 32"});
+  refuse(with(Type::u64, std::uint64_t{32}), Errc::malformed,
+         {"general.alignment", "expected u32", "u64 32"});
   refuse(with(Type::i32, std::int32_t{32}), Errc::malformed, {"general.alignment", "expected u32", "i32 32"});
   refuse(Raw{}.header(0, 1).key("general.alignment", id(Type::string)).string("32"), Errc::malformed,
          {"general.alignment", "found string"});
@@ -209,16 +225,23 @@ TEST_CASE("tensor shapes", "[gguf]") {
     return two.raw();
   };
   refuse(shaped({1, 1, 1, 1, 1}), Errc::malformed, {"tensor 'second'", "5 dimensions"});
-  refuse(Raw{}.header(1, 0).string("t").num(0xFFFFFFFFu).data(64), Errc::malformed, {"4294967295 dimensions"});
+  refuse(Raw{}.header(1, 0).string("t").num(0xFFFFFFFFu).data(64), Errc::malformed,
+         {"4294967295 dimensions"});
   refuse(shaped({-1}), Errc::malformed, {"tensor 'second'", "dimension 0 is -1"});
-  refuse(shaped({4, std::numeric_limits<std::int64_t>::min()}), Errc::malformed, {"dimension 1 is -9223372036854775808"});
+  refuse(shaped({4, std::numeric_limits<std::int64_t>::min()}), Errc::malformed,
+         {"dimension 1 is -9223372036854775808"});
 
   constexpr std::int64_t wrap = (std::int64_t{1} << 42) + 1;
   const std::vector<std::vector<std::int64_t>> too_many = {
-      {wrap, wrap}, {huge, 2}, {2, huge}, {std::int64_t{1} << 32, std::int64_t{1} << 31, 2},
+      {wrap, wrap},
+      {huge, 2},
+      {2, huge},
+      {std::int64_t{1} << 32, std::int64_t{1} << 31, 2},
       {std::int64_t{1} << 16, std::int64_t{1} << 16, std::int64_t{1} << 16, std::int64_t{1} << 16},
-      {0, wrap, wrap}, {wrap, 0, wrap}};  // a zero must not hide the overflow
-  for (const auto& ne : too_many) refuse(shaped(ne), Errc::malformed, {"tensor 'second'", "elements overflows"});
+      {0, wrap, wrap},
+      {wrap, 0, wrap}};  // a zero must not hide the overflow
+  for (const auto& ne : too_many)
+    refuse(shaped(ne), Errc::malformed, {"tensor 'second'", "elements overflows"});
   refuse(shaped({huge}), Errc::malformed, {"size of tensor 'second' overflows"});  // 4 bytes each
   refuse(shaped({wrap}), Errc::malformed, {"tensor 'second'", "outside the file"});
 
@@ -226,12 +249,14 @@ TEST_CASE("tensor shapes", "[gguf]") {
     const auto* info = nibble::find_gguf_type(type);
     const auto block = static_cast<std::int64_t>(info->block_size);
     for (const std::int64_t n : {std::int64_t{1}, block - 1, block + 1, block / 2})
-      refuse(shaped({n, block}, type), Errc::malformed, {"tensor 'second'", std::to_string(n), std::string(info->name)});
+      refuse(shaped({n, block}, type), Errc::malformed,
+             {"tensor 'second'", std::to_string(n), std::string(info->name)});
   }
 }
 
 TEST_CASE("tensors of no elements load as empty", "[gguf]") {
-  for (const std::vector<std::int64_t>& ne : std::vector<std::vector<std::int64_t>>{{0}, {4, 0}, {0, 4}, {0, huge}}) {
+  for (const std::vector<std::int64_t>& ne :
+       std::vector<std::vector<std::int64_t>>{{0}, {4, 0}, {0, 4}, {0, huge}}) {
     Two two;
     two.ne = ne;
     two.data = 32;
@@ -258,11 +283,14 @@ TEST_CASE("tensor types: unknown and retired", "[gguf]") {
 }
 
 TEST_CASE("tensor names", "[gguf]") {
-  const auto named = [](std::string_view name) { return Raw{}.header(1, 0).tensor(name, {1}, 0, 0).pad().data(32); };
+  const auto named = [](std::string_view name) {
+    return Raw{}.header(1, 0).tensor(name, {1}, 0, 0).pad().data(32);
+  };
   refuse(named(""), Errc::malformed, {"name of tensor 0", "empty"});
   refuse(named("\xc3("), Errc::malformed, {"not UTF-8"});
   refuse(named(std::string(1025, 'n')), Errc::out_of_memory, {"1025 bytes"});
-  refuse(Raw{}.header(1, 0).num(~std::uint64_t{0}).data(64), Errc::malformed, {"name of tensor 0 at byte 24 claims"});
+  refuse(Raw{}.header(1, 0).num(~std::uint64_t{0}).data(64), Errc::malformed,
+         {"name of tensor 0 at byte 24 claims"});
   CHECK(GgufFile::from_memory(named(std::string(63, 'n')).bytes).warnings().empty());
   const Raw long_name = named(std::string(64, 'n'));
   const GgufFile file = GgufFile::from_memory(long_name.bytes);
@@ -310,7 +338,8 @@ TEST_CASE("a file cut at any point names the first tensor out of range", "[gguf]
     CHECK(error.code() == Errc::malformed);
     if (n < data_at) continue;  // the header itself is cut
     const std::size_t first = (n - data_at) / each;
-    CHECK(std::string(error.what()).find("tensor 'blk." + std::to_string(first) + ".weight'") != std::string::npos);
+    CHECK(std::string(error.what()).find("tensor 'blk." + std::to_string(first) + ".weight'") !=
+          std::string::npos);
     CHECK(std::string(error.what()).find("outside the file") != std::string::npos);
   }
 }
@@ -330,11 +359,14 @@ TEST_CASE("trailing bytes are allowed and reported", "[gguf]") {
 }
 
 TEST_CASE("a part of a split model is refused with the reason", "[gguf]") {
-  const auto split = [](std::uint16_t n) { return Raw{}.header(0, 1).key("split.count", id(Type::u16)).num(n); };
+  const auto split = [](std::uint16_t n) {
+    return Raw{}.header(0, 1).key("split.count", id(Type::u16)).num(n);
+  };
   refuse(split(2), Errc::unsupported, {"one of 2 parts", "merge"});
   CHECK(GgufFile::from_memory(split(1).bytes).metadata().size() == 1);
   CHECK(GgufFile::from_memory(split(0).bytes).metadata().size() == 1);
-  refuse(Raw{}.header(0, 1).key("split.count", id(Type::string)).string("2"), Errc::malformed, {"split.count"});
+  refuse(Raw{}.header(0, 1).key("split.count", id(Type::string)).string("2"), Errc::malformed,
+         {"split.count"});
 }
 
 TEST_CASE("every byte of a file set to hostile values gives a file or an error", "[gguf]") {
@@ -358,7 +390,8 @@ TEST_CASE("many keys, tensors and equal prefixes cost near-linear time", "[gguf]
   Raw raw;
   constexpr std::int64_t keys = 60'000;
   raw.header(keys, keys);
-  for (std::int64_t i = 0; i < keys; ++i) raw.key(prefix + std::to_string(i), id(Type::u8)).num(std::uint8_t{1});
+  for (std::int64_t i = 0; i < keys; ++i)
+    raw.key(prefix + std::to_string(i), id(Type::u8)).num(std::uint8_t{1});
   for (std::int64_t i = 0; i < keys; ++i) raw.tensor(prefix + std::to_string(i), {0}, 0, 0);
   raw.pad();
   const auto start = std::chrono::steady_clock::now();

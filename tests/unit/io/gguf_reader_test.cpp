@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files made by the public gguf package (tests/golden/make_gguf.py), read back: every metadata type and array,
-// every tensor's shape, place and bytes.
+// Files made by the public gguf package (tests/golden/make_gguf.py), read back: every metadata type and
+// array, every tensor's shape, place and bytes.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -25,10 +25,10 @@ using Limits = std::numeric_limits<T>;
 // The listing that make_gguf.py writes: the Python reader's view of a file.
 std::string listing(const GgufFile& file) {
   const std::map<MetadataType, std::string> names = {
-      {MetadataType::u8, "uint8"},      {MetadataType::i8, "int8"},       {MetadataType::u16, "uint16"},
-      {MetadataType::i16, "int16"},     {MetadataType::u32, "uint32"},    {MetadataType::i32, "int32"},
-      {MetadataType::f32, "float32"},   {MetadataType::boolean, "bool"},  {MetadataType::string, "string"},
-      {MetadataType::array, "array"},   {MetadataType::u64, "uint64"},    {MetadataType::i64, "int64"},
+      {MetadataType::u8, "uint8"},    {MetadataType::i8, "int8"},      {MetadataType::u16, "uint16"},
+      {MetadataType::i16, "int16"},   {MetadataType::u32, "uint32"},   {MetadataType::i32, "int32"},
+      {MetadataType::f32, "float32"}, {MetadataType::boolean, "bool"}, {MetadataType::string, "string"},
+      {MetadataType::array, "array"}, {MetadataType::u64, "uint64"},   {MetadataType::i64, "int64"},
       {MetadataType::f64, "float64"}};
   std::ostringstream out;
   for (const auto& [key, value] : file.metadata()) {
@@ -37,8 +37,8 @@ std::string listing(const GgufFile& file) {
     out << ' ' << value.size() << '\n';
   }
   for (const auto& t : file.tensors()) {
-    out << "tensor " << t.name << ' ' << t.type->name << ' ' << file.data_offset() + t.offset << ' ' << t.bytes.size()
-        << ' ';
+    out << "tensor " << t.name << ' ' << t.type->name << ' ' << file.data_offset() + t.offset << ' '
+        << t.bytes.size() << ' ';
     std::ostringstream hash;
     hash << std::hex << fnv1a(t.bytes);
     out << std::string(16 - hash.str().size(), '0') << hash.str();
@@ -139,7 +139,8 @@ TEST_CASE("float tensors hold the generator's values", "[gguf]") {
   for (int r = 0; r < 3; ++r)
     for (int c = 0; c < 5; ++c) {
       const auto at = static_cast<std::size_t>(r * 5 + c) * sizeof(float);
-      CHECK(nibble::detail::load<float>(matrix.bytes.data() + at) == static_cast<float>((37 * r + 11 * c) % 101 - 50) / 16);
+      CHECK(nibble::detail::load<float>(matrix.bytes.data() + at) ==
+            static_cast<float>((37 * r + 11 * c) % 101 - 50) / 16);
     }
 }
 
@@ -151,7 +152,8 @@ TEST_CASE("lookups", "[gguf]") {
   for (const auto& entry : file.metadata()) CHECK(file.find(entry.key) == &entry.value);
   for (const auto& tensor : file.tensors()) CHECK(file.find_tensor(tensor.name) == &tensor);
   CHECK(file.find_tensor("f32.matri") == nullptr);
-  require_error(error_of([&] { file.tensor("f32.matri"); }), Errc::malformed, {"types.gguf", "'f32.matri'", "missing"});
+  require_error(error_of([&] { file.tensor("f32.matri"); }), Errc::malformed,
+                {"types.gguf", "'f32.matri'", "missing"});
   CHECK(file.get_or<int>("absent", 7) == 7);
   CHECK(file.get_or<int>("test.scalar.u8", 7) == 255);
   CHECK(file.metadata().get_optional<int>("absent") == std::nullopt);
@@ -160,15 +162,21 @@ TEST_CASE("lookups", "[gguf]") {
 
 TEST_CASE("a wrong type or a missing key is an error naming file, key, expected and found", "[gguf]") {
   const GgufFile file = GgufFile::open(golden("types.gguf"));
-  const auto get = [&]<class T>(std::type_identity<T>, const char* key) { return error_of([&] { file.get<T>(key); }); };
+  const auto get = [&]<class T>(std::type_identity<T>, const char* key) {
+    return error_of([&] { file.get<T>(key); });
+  };
   require_error(get(std::type_identity<std::uint32_t>{}, "absent"), Errc::malformed,
                 {"types.gguf", "'absent'", "expected u32", "missing"});
   require_error(get(std::type_identity<std::uint32_t>{}, "test.scalar.string"), Errc::malformed,
                 {"'test.scalar.string'", "expected u32", "found string"});
-  require_error(get(std::type_identity<bool>{}, "test.scalar.u8"), Errc::malformed, {"expected bool", "found u8 255"});
-  require_error(get(std::type_identity<float>{}, "test.scalar.u8"), Errc::malformed, {"expected f32", "found u8 255"});
-  require_error(get(std::type_identity<int>{}, "test.scalar.f32"), Errc::malformed, {"expected i32", "f32 0.15625"});
-  require_error(get(std::type_identity<int>{}, "test.scalar.bool"), Errc::malformed, {"expected i32", "bool true"});
+  require_error(get(std::type_identity<bool>{}, "test.scalar.u8"), Errc::malformed,
+                {"expected bool", "found u8 255"});
+  require_error(get(std::type_identity<float>{}, "test.scalar.u8"), Errc::malformed,
+                {"expected f32", "found u8 255"});
+  require_error(get(std::type_identity<int>{}, "test.scalar.f32"), Errc::malformed,
+                {"expected i32", "f32 0.15625"});
+  require_error(get(std::type_identity<int>{}, "test.scalar.bool"), Errc::malformed,
+                {"expected i32", "bool true"});
   require_error(get(std::type_identity<std::string>{}, "test.array.string"), Errc::malformed,
                 {"expected string", "array of string [4]"});
   require_error(get(std::type_identity<MetadataStrings>{}, "test.array.u8"), Errc::malformed,
@@ -199,7 +207,9 @@ TEST_CASE("integers convert where the value fits, and only there", "[gguf]") {
 
 TEST_CASE("values as text", "[gguf]") {
   const GgufFile file = GgufFile::open(golden("types.gguf"));
-  const auto text = [&](const char* key, std::size_t n, std::size_t bytes) { return file.find(key)->to_text(n, bytes); };
+  const auto text = [&](const char* key, std::size_t n, std::size_t bytes) {
+    return file.find(key)->to_text(n, bytes);
+  };
   CHECK(text("test.scalar.i64", 8, 80) == "-9223372036854775808");
   CHECK(text("test.scalar.bool", 8, 80) == "true");
   CHECK(text("test.scalar.string", 8, 0) == "naïve 🦙");
@@ -261,8 +271,10 @@ TEST_CASE("UTF-8 check of names", "[gguf]") {
     raw.header(0, 1).key(key, 0).num(std::uint8_t{1});
     return GgufFile::try_from_memory(raw.bytes).has_value();
   };
-  for (const std::string_view good : {"a", "é", "€", "🦙", "\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbf", "\x7f"})
+  for (const std::string_view good :
+       {"a", "é", "€", "🦙", "\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbf", "\x7f"})
     CHECK(accepted(good));
-  for (const std::string_view bad : {"\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xf8\x88\x80\x80\x80", "é\xc3"})
+  for (const std::string_view bad :
+       {"\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xf8\x88\x80\x80\x80", "é\xc3"})
     CHECK(!accepted(bad));
 }

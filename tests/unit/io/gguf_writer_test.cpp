@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GgufWriter: what the public package wrote comes back byte for byte when read and written again, which is the
-// proof that others can read what we write; and no fault on the way leaves a damaged file.
+// GgufWriter: what the public package wrote comes back byte for byte when read and written again, which is
+// the proof that others can read what we write; and no fault on the way leaves a damaged file.
 #include "nibble/io/gguf_writer.hpp"
 
 #include <cerrno>
@@ -144,7 +144,8 @@ TEST_CASE("a bad alignment is refused before anything is written", "[gguf][write
     GgufWriter writer;
     writer.metadata().set("general.alignment", n);
     MemorySink sink;
-    require_error(error_of([&] { writer.write(sink); }), Errc::invalid_argument, {"general.alignment", std::to_string(n)});
+    require_error(error_of([&] { writer.write(sink); }), Errc::invalid_argument,
+                  {"general.alignment", std::to_string(n)});
     CHECK(sink.bytes().empty());
   }
   GgufWriter writer;
@@ -180,7 +181,8 @@ TEST_CASE("producers are called in order, one tensor at a time, and counted", "[
     require_error(error_of([&] { wrong.write(dir / "wrong.gguf"); }), Errc::internal, {"tensor 'b'"});
   }
   GgufWriter throwing;
-  throwing.add_tensor("a", shape, 0, [](nibble::ByteSink&) { throw std::runtime_error("the producer's own"); });
+  throwing.add_tensor("a", shape, 0,
+                      [](nibble::ByteSink&) { throw std::runtime_error("the producer's own"); });
   CHECK_THROWS_WITH(throwing.write(dir / "wrong.gguf"), "the producer's own");
   CHECK(dir.entries() == 1);
 }
@@ -261,7 +263,8 @@ TEST_CASE("every failing system call leaves the old model or the new one", "[ggu
     }
     INFO("fault " << nth << " in " << ops.failed_call());
     CHECK(dir.entries() == 1);
-    CHECK(read_file(dir / "model.gguf") == (!failed || ops.failed_call() == "sync_directory" ? expected : old));
+    CHECK(read_file(dir / "model.gguf") ==
+          (!failed || ops.failed_call() == "sync_directory" ? expected : old));
     if (ops.failed_call().empty()) break;
     ++faults;
   }

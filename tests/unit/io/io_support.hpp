@@ -34,9 +34,7 @@ template <class F>
 nibble::Error error_of(F&& f) {
   try {
     f();
-  } catch (const nibble::Error& e) {
-    return e;
-  }
+  } catch (const nibble::Error& e) { return e; }
   FAIL("no error was thrown");
   return nibble::Error(nibble::Errc::internal, "");
 }

@@ -25,7 +25,8 @@ TEST_CASE("mapped and read files hold the same bytes", "[mmap]") {
 TEST_CASE("an empty file is an empty span", "[mmap]") {
   const TemporaryDirectory dir;
   write_file(dir / "empty", {});
-  for (const FileMode mode : {FileMode::map, FileMode::read}) CHECK(MappedFile::open(dir / "empty", mode).size() == 0);
+  for (const FileMode mode : {FileMode::map, FileMode::read})
+    CHECK(MappedFile::open(dir / "empty", mode).size() == 0);
 }
 
 TEST_CASE("what cannot be opened is an io error with path and reason", "[mmap]") {
@@ -59,7 +60,8 @@ TEST_CASE("released and prefetched pages read as before", "[mmap]") {
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
   write_file(dir / "file", bytes);
   const MappedFile file = MappedFile::open(dir / "file");
-  for (const auto& [at, n] : std::vector<std::pair<std::size_t, std::size_t>>{{0, 100'000}, {1, 5000}, {99'999, 1}, {50, 0}}) {
+  for (const auto& [at, n] :
+       std::vector<std::pair<std::size_t, std::size_t>>{{0, 100'000}, {1, 5000}, {99'999, 1}, {50, 0}}) {
     file.release(file.bytes().subspan(at, n));
     file.prefetch(file.bytes().subspan(at, n));
     CHECK(std::equal(bytes.begin(), bytes.end(), file.bytes().begin()));

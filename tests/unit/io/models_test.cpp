@@ -58,8 +58,8 @@ TEST_CASE("real models open without warnings; the time is printed", "[model]") {
     const GgufFile file = GgufFile::open(path);
     const auto* tokens = file.find("tokenizer.ggml.tokens");
     const std::size_t vocabulary = tokens ? tokens->size() : 0;
-    std::printf("%s: %zu tokens, %zu tensors, opened in %.2f ms (median of 5)\n", path.filename().c_str(), vocabulary,
-                file.tensors().size(), times[2]);
+    std::printf("%s: %zu tokens, %zu tensors, opened in %.2f ms (median of 5)\n", path.filename().c_str(),
+                vocabulary, file.tensors().size(), times[2]);
     INFO(path);
     CHECK(file.warnings().empty());
     CHECK(!file.tensors().empty());
@@ -76,8 +76,10 @@ TEST_CASE("opening costs linear time in the vocabulary", "[gguf]") {
     for (int i = 0; i < 5; ++i) {
       const auto start = std::chrono::steady_clock::now();
       const GgufFile file = GgufFile::from_memory(raw.bytes);
-      best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-      CHECK(file.get<nibble::MetadataStrings>("tokenizer.ggml.tokens")[tokens - 1] == "token" + std::to_string(tokens - 1));
+      best = std::min(
+          best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+      CHECK(file.get<nibble::MetadataStrings>("tokenizer.ggml.tokens")[tokens - 1] ==
+            "token" + std::to_string(tokens - 1));
     }
     return best;
   };

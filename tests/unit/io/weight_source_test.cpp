@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Weight sources and sinks: one interface over files and memory, row-major shapes, and a strict order of pieces.
+// Weight sources and sinks: one interface over files and memory, row-major shapes, and a strict order of
+// pieces.
 #include "nibble/io/weight_source.hpp"
 
 #include "io_support.hpp"
@@ -37,7 +38,8 @@ TEST_CASE("a GGUF source gives row-major shapes", "[weights]") {
   CHECK(source.names().size() == source.file().tensors().size());
   CHECK(source.names().front() == "f32.matrix");
   CHECK(!source.find("absent"));
-  require_error(error_of([&] { source.require("absent"); }), Errc::malformed, {"types.gguf", "'absent'", "missing"});
+  require_error(error_of([&] { source.require("absent"); }), Errc::malformed,
+                {"types.gguf", "'absent'", "missing"});
   CHECK(source.metadata().get<std::string>("general.architecture") == "test");
 }
 
@@ -76,7 +78,8 @@ TEST_CASE("a memory source lends what it was given", "[weights]") {
   require_error(refused({2}, 99, 8), Errc::invalid_argument, {"type 99"});
   require_error(refused({1, 1, 1, 1, 1}, 0, 4), Errc::invalid_argument, {"5 dimensions"});
   require_error(refused({Index{1} << 40, Index{1} << 40}, 0, 4), Errc::invalid_argument, {"overflows"});
-  require_error(error_of([&] { moved.add("floats", dims, values); }), Errc::invalid_argument, {"'floats'", "in use"});
+  require_error(error_of([&] { moved.add("floats", dims, values); }), Errc::invalid_argument,
+                {"'floats'", "in use"});
 }
 
 TEST_CASE("stored bytes", "[weights]") {
@@ -106,7 +109,8 @@ TEST_CASE("both sinks take a model piece by piece and give the same tensors", "[
       }
       for (const auto name : source.names()) {
         const auto all = source.require(name).bytes;
-        for (std::size_t i = 0; i < all.size(); i += piece) sink->put(name, all.subspan(i, std::min(piece, all.size() - i)));
+        for (std::size_t i = 0; i < all.size(); i += piece)
+          sink->put(name, all.subspan(i, std::min(piece, all.size() - i)));
       }
       sink->finish();
     }
@@ -135,10 +139,12 @@ TEST_CASE("sinks refuse wrong order, wrong counts and unfinished models", "[weig
     require_error(error_of([&] { sink.declare("a", two, 0); }), Errc::invalid_argument, {"'a'", "in use"});
     require_error(error_of([&] { sink.put("b", eight); }), Errc::invalid_argument, {"'b'", "'a' is due"});
     sink.put("a", std::span(eight).first(4));
-    require_error(error_of([&] { sink.put("a", eight); }), Errc::invalid_argument, {"'a'", "12 bytes", "needs 8"});
+    require_error(error_of([&] { sink.put("a", eight); }), Errc::invalid_argument,
+                  {"'a'", "12 bytes", "needs 8"});
     require_error(error_of([&] { sink.finish(); }), Errc::invalid_argument, {"'a'", "4 of 8"});
     sink.put("a", std::span(eight).first(4));
-    require_error(error_of([&] { sink.declare("c", two, 0); }), Errc::invalid_argument, {"'c'", "after the first"});
+    require_error(error_of([&] { sink.declare("c", two, 0); }), Errc::invalid_argument,
+                  {"'c'", "after the first"});
     require_error(error_of([&] { sink.finish(); }), Errc::invalid_argument, {"'b'", "0 of 8"});
     sink.put("b", eight);
     require_error(error_of([&] { sink.put("b", eight); }), Errc::invalid_argument, {"'b'", "after the last"});
