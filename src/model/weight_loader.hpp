@@ -10,6 +10,7 @@
 #include "nibble/core/tensor.hpp"
 #include "nibble/io/weight_source.hpp"
 #include "nibble/model/arch.hpp"
+#include "nibble/model/load_tokenizer.hpp"
 #include "nibble/model/model.hpp"
 
 namespace nibble {
@@ -44,8 +45,5 @@ class WeightLoader {
   std::set<std::string, std::less<>> used_;
   long long total_ = 0;
 };
-
-/// The tokenizer of a GGUF-like source, from its `tokenizer.ggml.*` metadata.
-Tokenizer load_tokenizer(const Metadata& metadata);
 
 }  // namespace nibble
