@@ -59,10 +59,6 @@ function(nibble_add_isa isa)
   # functions of <immintrin.h> out of the symbol table. Without exceptions and run-time types no weak
   # helper symbols of theirs leave the unit either.
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Release>>:-O2> -fno-exceptions -fno-rtti ${flags})
-  if(NIBBLE_HAS_XSIMD)
-    target_link_libraries(${target} PRIVATE xsimd)
-    target_compile_definitions(${target} PRIVATE NIBBLE_HAS_XSIMD=1)
-  endif()
   string(TOUPPER ${isa} upper)
   set(NIBBLE_ISAS ${NIBBLE_ISAS} ${isa} PARENT_SCOPE)
   set(NIBBLE_ISA_OBJECTS ${NIBBLE_ISA_OBJECTS} $<TARGET_OBJECTS:${target}> PARENT_SCOPE)

@@ -9,8 +9,7 @@ cd "$(dirname "$0")/.."
 step() { printf '\n== %s\n' "$1"; }
 
 step "packages"
-sh cmake/debian_packages.sh g++ cmake ninja-build libeigen3-dev libxsimd-dev nlohmann-json3-dev \
-  libcli11-dev python3 python3-pip
+sh cmake/debian_packages.sh g++ cmake ninja-build libeigen3-dev libcli11-dev python3 python3-pip
 echo "all there"
 
 model=models/SmolLM2-135M-Instruct.Q4_1.gguf
