@@ -112,6 +112,19 @@ def make_golden():
     w.add_key_value("test.text", "x", V.STRING)
     finish(w)
 
+    w = gguf.GGUFWriter(GOLDEN / "written.gguf", "llama")  # what gguf_writer_test.cpp makes by its own calls
+    w.add_custom_alignment(128)
+    w.add_uint8("u8", 255)
+    w.add_int64("i64", -5)
+    w.add_float64("f64", 2.5)
+    w.add_bool("bool", False)
+    w.add_key_value("floats", [1.5, -2.0], V.ARRAY, sub_type=V.FLOAT32)
+    w.add_key_value("tokens", ["", "a", "long token", "🦙"], V.ARRAY, sub_type=V.STRING)
+    w.add_tensor("weight", np.array([[1, 2, 3], [4, 5, 6]], dtype=np.float32))
+    w.add_tensor("blocks", np.arange(72, dtype=np.uint8).reshape(2, 36), raw_dtype=T.Q4_0)
+    finish(w)
+    (GOLDEN / "written.txt").write_text(listing(GOLDEN / "written.gguf"), encoding="utf-8")
+
     w = writer(GOLDEN / "big_endian.gguf", gguf.GGUFEndian.BIG)
     w.add_tensor("a", values(1, 3)[0])
     finish(w)
