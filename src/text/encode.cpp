@@ -74,16 +74,19 @@ class Encoder {
     }
     const std::string_view all(buffer_);
     while (begin < all.size()) {
-      std::size_t end = all.size();
-      if (tables_.splits_at_space) {
-        // Up to the first meta space behind another character: no piece reaches across it.
-        std::size_t first = begin;
-        while (all.substr(first, meta_space.size()) == meta_space) first += meta_space.size();
-        end = std::min(all.find(meta_space, first), all.size());
-      }
+      // Up to a meta space that no piece can reach across from the character before it.
+      std::size_t end = behind_spaces(all, begin);
+      while ((end = std::min(all.find(meta_space, end), all.size())) < all.size() &&
+             tables_.joins_space[static_cast<std::uint8_t>(all[end - 1])])
+        end = behind_spaces(all, end);
       word(begin, end - begin);
       begin = end;
     }
+  }
+
+  static std::size_t behind_spaces(std::string_view text, std::size_t pos) noexcept {
+    while (text.substr(pos, meta_space.size()) == meta_space) pos += meta_space.size();
+    return pos;
   }
 
   void word(std::size_t begin, std::size_t size) {

@@ -123,6 +123,7 @@ void read_byte_level(const TokenizerData& data, Tables& t) {
   if (data.merges.size() > std::numeric_limits<std::uint32_t>::max()) malformed("more than 2^32 merges");
   t.merges.reserve(data.merges.size(), static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(t.bytes.data())));
   std::string joined;
+  Token guess = 0;  // vocabularies list most merges in order, so the next one is probably behind the last
   for (std::size_t rank = 0; rank < data.merges.size(); ++rank) {
     const std::string_view merge = data.merges[rank];
     const auto fail = [&](const char* why) {
@@ -132,7 +133,10 @@ void read_byte_level(const TokenizerData& data, Tables& t) {
     if (space == merge.npos || space + 1 == merge.size()) fail("is not two parts with a space between");
     const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
     joined.assign(left).append(right);
-    const Token l = t.find(left), r = t.find(right), both = t.find(joined);
+    const Token l = t.find(left), r = t.find(right);
+    const bool in_order = static_cast<std::size_t>(guess) < t.size() && t.text(guess) == joined;
+    const Token both = in_order ? guess : t.find(joined);
+    guess = both + 1;
     if (l == no_token || r == no_token) fail("has a part that is not in the vocabulary");
     if (both == no_token) fail("makes a token that is not in the vocabulary");
     t.merges.insert(l, r, {static_cast<std::uint32_t>(rank), both});
@@ -149,7 +153,6 @@ void read_sentence_piece(const TokenizerData& data, Tables& t) {
   if (data.scores.empty()) malformed("a SentencePiece vocabulary without scores");
   t.ranks.resize(t.size());
   t.byte_tokens.fill(no_token);
-  t.splits_at_space = true;
   for (std::size_t i = 0; i < t.size(); ++i) {
     const auto id = static_cast<Token>(i);
     const std::string_view text = t.text(id);
@@ -162,7 +165,10 @@ void read_sentence_piece(const TokenizerData& data, Tables& t) {
     } else if (t.type(id) != TokenType::control) {
       std::size_t first = 0;  // behind the leading meta spaces
       while (text.substr(first, meta_space.size()) == meta_space) first += meta_space.size();
-      if (text.find(meta_space, first) != text.npos) t.splits_at_space = false;
+      while ((first = text.find(meta_space, first)) != text.npos) {
+        t.joins_space[static_cast<std::uint8_t>(text[first - 1])] = true;
+        first += meta_space.size();
+      }
     }
   }
 }

@@ -197,7 +197,7 @@ struct Tokenizer::Tables {
   std::optional<Token> bos, eos, eot, unk, pad;
   bool add_bos = false, add_eos = false, space_prefix = false, legacy_prefix = false;
   bool ignore_merges = false, nfc = false;
-  bool splits_at_space = false;  // SentencePiece: no piece has U+2581 behind another character
+  std::array<bool, 256> joins_space{};  // SentencePiece: some piece has U+2581 behind this byte
 
   std::size_t size() const noexcept { return types.size(); }
   TokenType type(Token id) const noexcept { return static_cast<TokenType>(types[static_cast<std::size_t>(id)]); }
