@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Small random decoders of the llama, qwen2 and gemma3 families against transformers, layer by layer, and the
 // promises of Model::forward: results do not depend on how tokens are fed, on the batch or on threads.
-#include <limits>
+#include <cstring>
 
 #include "support/catch.hpp"
 #include "support/tiny_model.hpp"
@@ -208,7 +208,7 @@ TEST_CASE("a changed hyper-parameter is an error or visibly wrong", "[parity]") 
   for (const std::string_view name : tiny::names) {
     Model::Context ctx = exact_context();
     const tiny::Golden golden = tiny::Golden::load(name);
-    const std::vector<std::byte> original = tiny::read_bytes(tiny::path(name, ".gguf"));
+    const std::vector<std::byte> original = golden::read_bytes(tiny::path(name, ".gguf"));
     const auto clean = GgufFile::from_memory(original);
     const std::string prefix = clean.get<std::string>("general.architecture") + ".";
     std::size_t changed = 0;

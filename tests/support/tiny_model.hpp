@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <map>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +14,7 @@
 #include <vector>
 
 #include "nibble/model/model.hpp"
+#include "support/golden_reader.hpp"
 
 namespace tiny {
 
@@ -29,22 +27,6 @@ inline std::string path(std::string_view name, std::string_view ending) {
   return std::string(NIBBLE_GOLDEN_DIR) + "/tiny_" + std::string(name) + std::string(ending);
 }
 
-inline std::vector<std::byte> read_bytes(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw nibble::Error(nibble::Errc::io, file + " cannot be read");
-  const std::vector<char> raw{std::istreambuf_iterator<char>(in), {}};
-  std::vector<std::byte> bytes(raw.size());
-  std::memcpy(bytes.data(), raw.data(), raw.size());
-  return bytes;
-}
-
-template <class T>
-std::vector<T> values_of(const nibble::GgufTensor& tensor) {
-  std::vector<T> v(tensor.bytes.size() / sizeof(T));
-  std::memcpy(v.data(), tensor.bytes.data(), tensor.bytes.size());
-  return v;
-}
-
 /// Golden rows exist at `positions` only.
 struct Golden {
   std::vector<Token> tokens;
@@ -55,11 +37,11 @@ struct Golden {
   static Golden load(std::string_view name) {
     const auto file = nibble::GgufFile::open(path(name, ".golden.gguf"));
     Golden g;
-    g.tokens = values_of<Token>(file.tensor("tokens"));
-    g.positions = values_of<std::int32_t>(file.tensor("positions"));
+    g.tokens = golden::values<Token>(file, "tokens");
+    g.positions = golden::values<std::int32_t>(file, "positions");
     for (int layer = -1; file.find_tensor("hidden." + std::to_string(layer)) != nullptr; ++layer)
-      g.stages.push_back(values_of<float>(file.tensor("hidden." + std::to_string(layer))));
-    g.stages.push_back(values_of<float>(file.tensor("logits")));
+      g.stages.push_back(golden::values<float>(file, "hidden." + std::to_string(layer)));
+    g.stages.push_back(golden::values<float>(file, "logits"));
     // The golden values are exact to one FP32 rounding. transformers' own FP32 run is off by float32_error, the
     // largest of thousands of sums of the same lengths as ours in another order: a correct FP32 run stays within
     // a small multiple of that, while a wrong formula is off by orders of magnitude. Four times it, plus four
