@@ -134,9 +134,12 @@ void advise(std::span<const std::byte> part, bool outward, int advice) noexcept 
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
 }
 
+// As numbers: pointers into different objects do not compare.
 bool inside(std::span<const std::byte> part, std::span<const std::byte> whole) noexcept {
-  return !part.empty() && part.data() >= whole.data() &&
-         part.data() + part.size() <= whole.data() + whole.size();
+  const auto begin = reinterpret_cast<std::uintptr_t>(part.data());
+  const auto from = reinterpret_cast<std::uintptr_t>(whole.data());
+  return !part.empty() && begin >= from && begin - from <= whole.size() &&
+         part.size() <= whole.size() - (begin - from);
 }
 
 }  // namespace
