@@ -37,6 +37,11 @@ if ! root=$(find_root); then
     'nvidia-cuda-runtime>=13,<14' 'nvidia-cuda-crt>=13,<14' 'nvidia-nvvm>=13,<14' \
     'nvidia-cuda-cccl>=13,<14' >&2
   root=$(find_root) || { echo "the packages hold no usable nvcc" >&2; exit 1; }
+  # Wheels cannot hold links; these two are what CMake looks for in a toolkit.
+  [ -e "$root/lib64" ] || ln -s lib "$root/lib64"
+  for library in "$root"/lib/libcudart.so.*; do
+    [ -e "$root/lib/libcudart.so" ] || ln -s "$(basename "$library")" "$root/lib/libcudart.so"
+  done
 fi
 "$root/bin/nvcc" --version >&2
 echo "$root"
