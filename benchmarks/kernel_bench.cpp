@@ -42,7 +42,8 @@ QuantizedTensor random_weights(const FormatInfo& format, Index rows, Index cols)
   return t;
 }
 
-void linear(benchmark::State& state, const FormatInfo* format, Index tokens, Numerics numerics, ContextOptions options) {
+void linear(benchmark::State& state, const FormatInfo* format, Index tokens, Numerics numerics,
+            ContextOptions options) {
   options.numerics = numerics;
   Cpu context(options);
   const QuantizedTensor source = random_weights(*format, out_rows, hidden);
@@ -63,18 +64,22 @@ void linear(benchmark::State& state, const FormatInfo* format, Index tokens, Num
     next = (next + 1) % set.size();
   }
   const double calls = static_cast<double>(state.iterations());
-  state.counters["GB/s"] = benchmark::Counter(calls * static_cast<double>(set[0].traffic_bytes()) / 1e9, benchmark::Counter::kIsRate);
-  state.counters["Gop/s"] = benchmark::Counter(calls * 2.0 * static_cast<double>(tokens * hidden * out_rows) / 1e9,
-                                               benchmark::Counter::kIsRate);
-  state.counters["bytes/weight"] = static_cast<double>(set[0].bytes()) / static_cast<double>(hidden * out_rows);
+  state.counters["GB/s"] = benchmark::Counter(calls * static_cast<double>(set[0].traffic_bytes()) / 1e9,
+                                              benchmark::Counter::kIsRate);
+  state.counters["Gop/s"] = benchmark::Counter(
+      calls * 2.0 * static_cast<double>(tokens * hidden * out_rows) / 1e9, benchmark::Counter::kIsRate);
+  state.counters["bytes/weight"] =
+      static_cast<double>(set[0].bytes()) / static_cast<double>(hidden * out_rows);
 }
 
-void attention(benchmark::State& state, Index queries, Index keys, DType dtype, const ContextOptions& options) {
+void attention(benchmark::State& state, Index queries, Index keys, DType dtype,
+               const ContextOptions& options) {
   Cpu context(options);
   constexpr Index kv_heads = 3, group = 3, dim = 64;
   const Index pages = (keys + kv_page_tokens - 1) / kv_page_tokens;
   const auto page_bytes = static_cast<std::size_t>(kv_heads * kv_page_tokens * dim) * size_of(dtype);
-  std::vector<std::vector<std::byte>> memory(static_cast<std::size_t>(2 * pages), std::vector<std::byte>(page_bytes));
+  std::vector<std::vector<std::byte>> memory(static_cast<std::size_t>(2 * pages),
+                                             std::vector<std::byte>(page_bytes));
   std::vector<std::byte*> k, v;
   for (std::size_t p = 0; p < memory.size(); ++p) (p % 2 == 0 ? k : v).push_back(memory[p].data());
   const KvView kv{{dtype, kv_heads, dim, dim}, keys, k, v};
@@ -102,15 +107,17 @@ void register_all() {
           for (const Numerics n : {Numerics::fast, Numerics::exact}) {
             const std::string name = "linear/" + std::string(f->name) + "/m" + std::to_string(tokens) +
                                      (n == Numerics::fast ? "/fast" : "/exact") + suffix;
-            benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& s) { linear(s, f, tokens, n, options); })
-                ->UseRealTime();
+            benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& s) {
+              linear(s, f, tokens, n, options);
+            })->UseRealTime();
           }
       for (const auto& [queries, keys] : {std::pair<Index, Index>{1, 512}, {1, 4096}, {512, 512}})
         for (const DType t : {DType::f16, DType::f32}) {
-          const std::string name = "attention/q" + std::to_string(queries) + "/k" + std::to_string(keys) + "/" +
-                                   std::string(to_string(t)) + suffix;
-          benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& s) { attention(s, queries, keys, t, options); })
-              ->UseRealTime();
+          const std::string name = "attention/q" + std::to_string(queries) + "/k" + std::to_string(keys) +
+                                   "/" + std::string(to_string(t)) + suffix;
+          benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& s) {
+            attention(s, queries, keys, t, options);
+          })->UseRealTime();
         }
     }
   }

@@ -67,7 +67,8 @@ std::optional<double> cgroup_processors() {
   }
   if (const auto path = find_cgroup(*groups, "cpu")) {
     return tightest("/sys/fs/cgroup/cpu", *path, [](const std::string& dir) -> std::optional<double> {
-      const auto quota = read_small_file(dir + "/cpu.cfs_quota_us"), period = read_small_file(dir + "/cpu.cfs_period_us");
+      const auto quota = read_small_file(dir + "/cpu.cfs_quota_us"),
+                 period = read_small_file(dir + "/cpu.cfs_period_us");
       return quota && period ? parse_cpu_quota(*quota, *period) : std::nullopt;
     });
   }

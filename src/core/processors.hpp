@@ -18,6 +18,7 @@ NIBBLE_API std::optional<double> parse_cpu_max(std::string_view text) noexcept;
 NIBBLE_API std::optional<double> parse_cpu_quota(std::string_view quota, std::string_view period) noexcept;
 /// The path of this process in /proc/self/cgroup: of the unified hierarchy ("0::/path") when `controller` is
 /// empty, else of the v1 hierarchy that has this controller.
-NIBBLE_API std::optional<std::string> find_cgroup(std::string_view proc_self_cgroup, std::string_view controller);
+NIBBLE_API std::optional<std::string> find_cgroup(std::string_view proc_self_cgroup,
+                                                  std::string_view controller);
 
 }  // namespace nibble::detail

@@ -27,7 +27,8 @@ void ExecutionContext<cpu::Backend>::init(const ContextOptions& options) {
   trace_ = options.trace;
   stop_ = options.stop;
   arena_ = std::make_unique<Arena>(memory_);
-  for (Index w = 0; w < executor_.concurrency(); ++w) worker_arenas_.push_back(std::make_unique<Arena>(memory_));
+  for (Index w = 0; w < executor_.concurrency(); ++w)
+    worker_arenas_.push_back(std::make_unique<Arena>(memory_));
 }
 
 }  // namespace nibble

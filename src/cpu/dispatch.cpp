@@ -43,14 +43,18 @@
 namespace nibble::cpu {
 
 namespace detail {
-template <int Kernel> struct Signature;
+template <int Kernel>
+struct Signature;
 enum KernelName {
 #define NIBBLE_NAME(name, signature) kernel_##name,
   NIBBLE_CPU_KERNELS(NIBBLE_NAME)
 #undef NIBBLE_NAME
 };
-#define NIBBLE_TYPE(name, signature) \
-  template <> struct Signature<kernel_##name> { using Type = std::remove_pointer_t<signature>; };
+#define NIBBLE_TYPE(name, signature)               \
+  template <>                                      \
+  struct Signature<kernel_##name> {                \
+    using Type = std::remove_pointer_t<signature>; \
+  };
 NIBBLE_CPU_KERNELS(NIBBLE_TYPE)
 #undef NIBBLE_TYPE
 }  // namespace detail
@@ -84,7 +88,8 @@ bool has_avx2() noexcept {
 }
 bool has_avx512() noexcept {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
-         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
 }
 #endif
 
@@ -102,7 +107,7 @@ bool machine_has(Isa isa) noexcept {
 }
 
 bool compiled_in(Isa isa) noexcept {
-#define NIBBLE_CASE(name) NIBBLE_IF_##name(case Isa::name: return true;)
+#define NIBBLE_CASE(name) NIBBLE_IF_##name(case Isa::name : return true;)
   switch (isa) {
     NIBBLE_CASE(scalar)
     NIBBLE_CASE(avx2)
@@ -129,7 +134,8 @@ KernelTable best_up_to(Isa level) noexcept {
 bool complete(const KernelTable& t) noexcept {
   bool all = true;
 #define NIBBLE_CHECK(name, signature) \
-  all = all && (t.name != nullptr || std::string_view(#name) == "widen" || std::string_view(#name) == "dot_tile");
+  all = all &&                        \
+        (t.name != nullptr || std::string_view(#name) == "widen" || std::string_view(#name) == "dot_tile");
   NIBBLE_CPU_KERNELS(NIBBLE_CHECK)
 #undef NIBBLE_CHECK
   return all;
@@ -158,7 +164,8 @@ const KernelTable& kernels_of(Isa level) {
   const auto i = static_cast<std::size_t>(level);
   if (i >= isa_names.size() || !levels().available[i])
     throw Error(Errc::unsupported, "instruction set " + std::string(to_string(level)) +
-                                       (compiled_in(level) ? " is not supported by this processor" : " is not part of this build"));
+                                       (compiled_in(level) ? " is not supported by this processor"
+                                                           : " is not part of this build"));
   return levels().tables[i];
 }
 

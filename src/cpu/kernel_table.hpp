@@ -37,10 +37,10 @@ struct GemmF32 {
 /// Activations in INT8 groups of 32 columns: x ~ scale * q, scale = max|x| / 127, padded with zeros to whole
 /// chunks. A NaN or infinity in a group makes its scale NaN or infinite, so that it reaches the output.
 struct QuantizedRows {
-  std::int8_t* q;       ///< [rows, chunks * 32]
-  float* scale;         ///< [rows, chunks]
-  std::int32_t* sum;    ///< [rows, chunks * sets]: sums of q over each weight scale's columns
-  float* scaled_sum;    ///< [rows, chunks * sets]: scale * sum
+  std::int8_t* q;     ///< [rows, chunks * 32]
+  float* scale;       ///< [rows, chunks]
+  std::int32_t* sum;  ///< [rows, chunks * sets]: sums of q over each weight scale's columns
+  float* scaled_sum;  ///< [rows, chunks * sets]: scale * sum
   i64 chunks;
   i64 sets;
 };
@@ -55,21 +55,23 @@ struct WidePanel {
 
 /// One key page against a block of query rows; see ops/cpu/attention.cpp.
 struct SoftmaxTile {
-  float* scores;        ///< [rows, stride], replaced by exp(score - max of the row)
+  float* scores;  ///< [rows, stride], replaced by exp(score - max of the row)
   i64 stride, rows, keys;
-  float* max;           ///< [rows]
-  float* sum;           ///< [rows]; 0 where no key is visible
+  float* max;  ///< [rows]
+  float* sum;  ///< [rows]; 0 where no key is visible
 };
 
 // Signatures, one per kernel. Rows are contiguous.
 using RmsNormFn = void (*)(const float* x, const float* weight, float* y, i64 n, float eps);
-using LayerNormFn = void (*)(const float* x, const float* weight, const float* bias, float* y, i64 n, float eps);
+using LayerNormFn = void (*)(const float* x, const float* weight, const float* bias, float* y, i64 n,
+                             float eps);
 using SoftmaxFn = void (*)(const float* x, float* y, i64 n, float scale);
 using BinaryFn = void (*)(const float* a, const float* b, float* y, i64 n);
 using UnaryFn = void (*)(const float* x, float* y, i64 n);
 using ScaledFn = void (*)(float* y, i64 n, float factor);
 /// cosine[i], sine[i] of position * frequencies[i], times magnitude; n is padded to 16 by the caller.
-using RopeAnglesFn = void (*)(i64 position, const float* frequencies, float magnitude, float* cosine, float* sine, i64 n);
+using RopeAnglesFn = void (*)(i64 position, const float* frequencies, float magnitude, float* cosine,
+                              float* sine, i64 n);
 /// Rotates pairs (a[i], b[i]).
 using RopeHalvesFn = void (*)(float* a, float* b, const float* cosine, const float* sine, i64 n);
 using RopeNeighboursFn = void (*)(float* x, const float* cosine, const float* sine, i64 pairs);
@@ -77,21 +79,23 @@ using ToHalfFn = void (*)(const float* x, std::uint16_t* y, i64 n);
 using FromHalfFn = void (*)(const std::uint16_t* x, float* y, i64 n);
 using GemmF32Fn = void (*)(const GemmF32& g);
 /// Chunks [first, first + count) of a panel as floats out[column][32]; of a dense panel too.
-using DequantizeFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, float* out);
+using DequantizeFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count,
+                              float* out);
 using QuantizeRowFn = void (*)(const float* x, i64 cols, i64 row, const QuantizedRows& out);
 /// One panel against m (1 to 4) quantized rows, c[m][32]; codes only.
-using DotSmallFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m,
-                            float* c);
+using DotSmallFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row,
+                            i64 m, float* c);
 using WidenFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, const WidePanel& out);
-/// One or two widened panels (`b.codes` null: one) against m quantized rows, c[m][64]. The same bits as DotSmall.
-using DotTileFn = void (*)(const PackedLayout& l, const WidePanel& a, const WidePanel& b, const QuantizedRows& x, i64 row,
-                           i64 m, float* c);
+/// One or two widened panels (`b.codes` null: one) against m quantized rows, c[m][64]. The same bits as
+/// DotSmall.
+using DotTileFn = void (*)(const PackedLayout& l, const WidePanel& a, const WidePanel& b,
+                           const QuantizedRows& x, i64 row, i64 m, float* c);
 /// keys[n][dim] (f32, or f16 when half) -> out[dim][256] f32, columns n.. up to a multiple of 16 zero.
 using TransposeKeysFn = void (*)(const void* keys, bool half, i64 n, i64 dim, float* out);
 using SoftmaxTileFn = void (*)(const SoftmaxTile& t);
 /// Merges a page's (max, sum, values[dim]) into the running ones; a page with sum 0 changes nothing.
-using MergePageFn = void (*)(float page_max, float page_sum, const float* page_values, float* max, float* sum, float* values,
-                             i64 dim);
+using MergePageFn = void (*)(float page_max, float page_sum, const float* page_values, float* max, float* sum,
+                             float* values, i64 dim);
 
 /// The list of kernels: X(name, signature).
 #define NIBBLE_CPU_KERNELS(X)          \

@@ -31,19 +31,19 @@ enum class PanelKind : std::uint8_t { codes4, codes8, f32, f16, bf16 };
 struct PackedLayout {
   std::int64_t rows = 0, cols = 0;
   std::int64_t panels = 0;
-  std::int64_t chunks = 0;             ///< per panel
+  std::int64_t chunks = 0;  ///< per panel
   std::int64_t chunks_per_record = 1;
-  std::int64_t header_bytes = 0;       ///< scales and minima of a record
+  std::int64_t header_bytes = 0;  ///< scales and minima of a record
   std::int64_t chunk_bytes = 0;
-  std::int64_t record_bytes = 0;       ///< of a full record
+  std::int64_t record_bytes = 0;  ///< of a full record
   std::int64_t panel_bytes = 0;
   std::int32_t zero = 0;
   PanelKind kind = PanelKind::f32;
-  std::uint8_t sets = 1;               ///< scale sets per record: 1, or 2 when a scale covers 16 columns
+  std::uint8_t sets = 1;  ///< scale sets per record: 1, or 2 when a scale covers 16 columns
   bool scale_f16 = false, min_f16 = false;
   bool has_min = false;
   bool has_codebook = false;
-  alignas(64) float code_values[16]{}; ///< C of a 4-bit codebook
+  alignas(64) float code_values[16]{};  ///< C of a 4-bit codebook
   alignas(16) std::int8_t codebook[16]{};
 };
 

@@ -17,8 +17,8 @@
 namespace nibble {
 
 using cpu::chunk_cols;
-using cpu::panel_rows;
 using cpu::PackedLayout;
+using cpu::panel_rows;
 using cpu::PanelKind;
 
 namespace {
@@ -27,12 +27,12 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 /// How a source's codes become bytes: code' = code - zero(group) + shift, and what C the result has.
 struct CodeMap {
-  bool exact = true;          ///< false: keep the matrix as floats
-  bool shifts_zero = false;   ///< group zeros go into the code
+  bool exact = true;         ///< false: keep the matrix as floats
+  bool shifts_zero = false;  ///< group zeros go into the code
   std::int32_t zero = 0;
-  float scale_factor = 1;     ///< for codebooks of halves, stored doubled
+  float scale_factor = 1;  ///< for codebooks of halves, stored doubled
   bool has_codebook = false;
-  int bits = 8;               ///< of the stored code
+  int bits = 8;  ///< of the stored code
   std::int8_t codebook[16]{};
 };
 
@@ -42,7 +42,8 @@ CodeMap map_codes(const QuantizedView& v) {
   const int count = 1 << v.code_bits();
   float zero = v.code_value(0);
   bool linear = true;
-  for (int q = 0; q < count; ++q) linear = linear && v.code_value(static_cast<std::uint8_t>(q)) == zero + static_cast<float>(q);
+  for (int q = 0; q < count; ++q)
+    linear = linear && v.code_value(static_cast<std::uint8_t>(q)) == zero + static_cast<float>(q);
   linear = linear && zero == static_cast<float>(static_cast<int>(zero));
   if (linear) {
     m.zero = -static_cast<std::int32_t>(zero);
@@ -62,7 +63,8 @@ CodeMap map_codes(const QuantizedView& v) {
   } else {
     m.exact = false;
   }
-  // An integer zero times an 8- or 16-bit scale is exact in FP32 and so is a minimum; else it moves into the code.
+  // An integer zero times an 8- or 16-bit scale is exact in FP32 and so is a minimum; else it moves into the
+  // code.
   if (v.format() == nullptr && v.spec().offset == OffsetKind::int_zero &&
       (v.spec().scale.dtype == DType::f32 || v.spec().tensor_scale)) {
     m.shifts_zero = true;
@@ -75,7 +77,8 @@ CodeMap map_codes(const QuantizedView& v) {
 
 bool has_min(const QuantizedView& v, const CodeMap& m) {
   if (v.format() != nullptr) return v.format()->has_min;
-  return v.spec().offset == OffsetKind::float_min || (v.spec().offset == OffsetKind::int_zero && !m.shifts_zero);
+  return v.spec().offset == OffsetKind::float_min ||
+         (v.spec().offset == OffsetKind::int_zero && !m.shifts_zero);
 }
 
 void finish_layout(PackedLayout& l) {
@@ -142,7 +145,9 @@ struct RowBuffers {
 };
 
 /// What did not fit FP16.
-struct Misfits { std::atomic<bool> scale{false}, min{false}; };
+struct Misfits {
+  std::atomic<bool> scale{false}, min{false};
+};
 
 /// Row r's 32 codes of one chunk; columns beyond the matrix are absent.
 void put_chunk(PanelKind kind, std::uint8_t* half, Index r, const std::uint8_t* codes, Index count) {
@@ -171,7 +176,8 @@ void put_codes(const PackedLayout& l, std::uint8_t* panel, Index r, const std::u
   }
 }
 
-void put_parameters(const PackedLayout& l, std::uint8_t* panel, Index r, Index group, const RowBuffers& b, Misfits& misfits) {
+void put_parameters(const PackedLayout& l, std::uint8_t* panel, Index r, Index group, const RowBuffers& b,
+                    Misfits& misfits) {
   const Index set_cols = l.sets == 2 ? 16 : l.chunks_per_record * chunk_cols;
   const Index sets = checked::ceil_div(l.cols, set_cols);
   for (Index s = 0; s < sets; ++s) {
@@ -179,19 +185,21 @@ void put_parameters(const PackedLayout& l, std::uint8_t* panel, Index r, Index g
     std::uint8_t* header = panel + s / l.sets * l.record_bytes;
     const Index scale_set = panel_rows * (l.scale_f16 ? 2 : 4), min_set = panel_rows * (l.min_f16 ? 2 : 4);
     if (!put_parameter(header + s % l.sets * scale_set, l.scale_f16, r, b.scales[g])) misfits.scale = true;
-    if (l.has_min && !put_parameter(header + l.sets * scale_set + s % l.sets * min_set, l.min_f16, r, b.mins[g]))
+    if (l.has_min &&
+        !put_parameter(header + l.sets * scale_set + s % l.sets * min_set, l.min_f16, r, b.mins[g]))
       misfits.min = true;
   }
 }
 
-void pack_row(const QuantizedView& v, const CodeMap& m, const PackedLayout& l, Index row, std::uint8_t* panel, RowBuffers& b,
-              Misfits& misfits) {
+void pack_row(const QuantizedView& v, const CodeMap& m, const PackedLayout& l, Index row, std::uint8_t* panel,
+              RowBuffers& b, Misfits& misfits) {
   AffineRow out{b.codes, b.scales, b.mins};
   if (m.shifts_zero) out.zeros = b.zeros;
   v.unpack_row(row, out);
   if (m.shifts_zero)
     for (std::size_t k = 0; k < b.codes.size(); ++k)
-      b.codes[k] = static_cast<std::uint8_t>(128 + b.codes[k] - b.zeros[k / static_cast<std::size_t>(v.group())]);
+      b.codes[k] =
+          static_cast<std::uint8_t>(128 + b.codes[k] - b.zeros[k / static_cast<std::size_t>(v.group())]);
   if (m.scale_factor != 1.0f)
     for (float& s : b.scales) s *= m.scale_factor;
   put_codes(l, panel, row % panel_rows, b.codes.data());
@@ -209,14 +217,16 @@ void fill_code_panels(ExecutionContext<cpu::Backend>& context, const QuantizedVi
       if (misfits.scale || misfits.min) return;  // this attempt is lost
       std::uint8_t* panel = impl.data + p * l.panel_bytes;
       std::memset(panel, 0, static_cast<std::size_t>(l.panel_bytes));
-      for (Index r = p * panel_rows; r < std::min(l.rows, (p + 1) * panel_rows); ++r) pack_row(v, m, l, r, panel, b, misfits);
+      for (Index r = p * panel_rows; r < std::min(l.rows, (p + 1) * panel_rows); ++r)
+        pack_row(v, m, l, r, panel, b, misfits);
     }
   });
 }
 
 /// `row_of(row, out)` gives a row's numbers as they are stored.
 template <class T, class RowOf>
-void fill_dense_panels(ExecutionContext<cpu::Backend>& context, PackedMatrix<cpu::Backend>::Impl& impl, RowOf&& row_of) {
+void fill_dense_panels(ExecutionContext<cpu::Backend>& context, PackedMatrix<cpu::Backend>::Impl& impl,
+                       RowOf&& row_of) {
   const PackedLayout& l = impl.layout;
   parallel_for(context.executor(), l.panels, 4, [&](Index begin, Index end, Index) {
     std::vector<T> row(static_cast<std::size_t>(l.cols));
@@ -235,7 +245,9 @@ void fill_dense_panels(ExecutionContext<cpu::Backend>& context, PackedMatrix<cpu
 
 PanelKind dense_kind(const QuantizedView& v) {
   if (!v.dense() || v.code_bits() != 16) return PanelKind::f32;
-  return v.format()->name == "f16" ? PanelKind::f16 : v.format()->name == "bf16" ? PanelKind::bf16 : PanelKind::f32;
+  return v.format()->name == "f16"    ? PanelKind::f16
+         : v.format()->name == "bf16" ? PanelKind::bf16
+                                      : PanelKind::f32;
 }
 
 std::shared_ptr<const PackedMatrix<cpu::Backend>::Impl> pack_dense(ExecutionContext<cpu::Backend>& context,
@@ -270,12 +282,15 @@ void unpack_codes(const PackedLayout& l, const std::uint8_t* panel, Index r, std
   for (Index k = 0; k < l.cols; ++k) {
     const Index chunk = k / chunk_cols, record = chunk / l.chunks_per_record, in = k % chunk_cols;
     const std::uint8_t* header = panel + record * l.record_bytes;
-    const std::uint8_t* half = header + l.header_bytes + (chunk - record * l.chunks_per_record) * l.chunk_bytes +
+    const std::uint8_t* half = header + l.header_bytes +
+                               (chunk - record * l.chunks_per_record) * l.chunk_bytes +
                                r / 16 * (l.chunk_bytes / 2);
     const Index quad = in / 4, byte = r % 16 * 4 + in % 4, set = l.sets == 2 ? in / 16 : 0;
-    const int code = l.kind == PanelKind::codes8 ? half[quad * 64 + byte] : half[quad / 2 * 64 + byte] >> (quad % 2 * 4) & 15;
+    const int code = l.kind == PanelKind::codes8 ? half[quad * 64 + byte]
+                                                 : half[quad / 2 * 64 + byte] >> (quad % 2 * 4) & 15;
     const float c = l.has_codebook ? l.code_values[code] : static_cast<float>(code - l.zero);
-    const float min = l.has_min ? read_parameter(header + l.sets * scale_set + set * min_set, l.min_f16, r) : 0.0f;
+    const float min =
+        l.has_min ? read_parameter(header + l.sets * scale_set + set * min_set, l.min_f16, r) : 0.0f;
     out[static_cast<std::size_t>(k)] = read_parameter(header + set * scale_set, l.scale_f16, r) * c - min;
   }
 }
@@ -287,7 +302,8 @@ void unpack_dense(const PackedLayout& l, const std::uint8_t* panel, Index r, std
     if (l.kind == PanelKind::f32) std::memcpy(&v, panel + at * 4, 4);
     else if (l.kind == PanelKind::f16) v = read_half(panel + at * 2);
     else {
-      const std::uint32_t bits = static_cast<std::uint32_t>(panel[at * 2]) << 16 | static_cast<std::uint32_t>(panel[at * 2 + 1]) << 24;
+      const std::uint32_t bits = static_cast<std::uint32_t>(panel[at * 2]) << 16 |
+                                 static_cast<std::uint32_t>(panel[at * 2 + 1]) << 24;
       std::memcpy(&v, &bits, 4);
     }
     out[static_cast<std::size_t>(k)] = v;

@@ -37,15 +37,21 @@ struct Sequence {
   Tokens q, k, v;
 
   Sequence(Cpu& context, const KvShape& s, Index n, Index g, std::uint32_t seed = 1)
-      : shape(s), tokens(n), group(g), pages(s, n), q(normal_tokens(n, s.kv_heads * g, s.head_dim, seed)),
-        k(normal_tokens(n, s.kv_heads, s.head_dim, seed + 1)), v(normal_tokens(n, s.kv_heads, s.value_dim, seed + 2)) {
+      : shape(s),
+        tokens(n),
+        group(g),
+        pages(s, n),
+        q(normal_tokens(n, s.kv_heads * g, s.head_dim, seed)),
+        k(normal_tokens(n, s.kv_heads, s.head_dim, seed + 1)),
+        v(normal_tokens(n, s.kv_heads, s.value_dim, seed + 2)) {
     run(context, AppendKv{}, k.view(), v.view(), positions_from(0, n), pages.view(n));
   }
   Tokens out() const { return Tokens({tokens, shape.kv_heads * group, shape.value_dim}); }
 };
 
 template <class M, class H>
-void attend_range(Cpu& context, Sequence& s, const M& mask, const H& hook, Index first, Index count, Tokens& out) {
+void attend_range(Cpu& context, Sequence& s, const M& mask, const H& hook, Index first, Index count,
+                  Tokens& out) {
   attend(context, 0.3f, mask, hook, s.q.view().slice(0, first, count), positions_from(first, count),
          s.pages.view(first + count), out.view().slice(0, first, count));
 }
@@ -59,13 +65,15 @@ Index misses_reference(Sequence& s, const M& mask, const H& hook, const Tokens& 
   Index wrong = 0;
   for (Index i = 0; i < expected.size(); ++i)
     // |score| <= 0.3 * |q||k|, about 0.3 * dim for normal values; |v| <= 5
-    wrong += misses(double(got.data()[i]), double(expected.data()[i]),
-                    attention_bound(double(s.shape.head_dim), 0.3 * double(s.shape.head_dim), double(s.tokens), 5.0));
+    wrong += misses(
+        double(got.data()[i]), double(expected.data()[i]),
+        attention_bound(double(s.shape.head_dim), 0.3 * double(s.shape.head_dim), double(s.tokens), 5.0));
   return wrong;
 }
 
 template <class M, class H>
-void check_all_ways(cpu::Isa isa, const KvShape& shape, Index tokens, Index group, const M& mask, const H& hook) {
+void check_all_ways(cpu::Isa isa, const KvShape& shape, Index tokens, Index group, const M& mask,
+                    const H& hook) {
   Cpu context(on(isa, 1));
   Sequence s(context, shape, tokens, group);
   Tokens prefill = s.out();
@@ -76,7 +84,8 @@ void check_all_ways(cpu::Isa isa, const KvShape& shape, Index tokens, Index grou
     for (const Index chunk : {Index{1}, Index{7}, Index{100}, tokens}) {
       if (chunk == 1 && threads == 3) continue;
       Tokens out = s.out();
-      for (Index t = 0; t < tokens; t += chunk) attend_range(many, s, mask, hook, t, std::min(chunk, tokens - t), out);
+      for (Index t = 0; t < tokens; t += chunk)
+        attend_range(many, s, mask, hook, t, std::min(chunk, tokens - t), out);
       INFO(threads << " threads, chunks of " << chunk);
       REQUIRE(std::memcmp(out.data(), prefill.data(), out.bytes()) == 0);
     }
@@ -100,7 +109,8 @@ struct HeadSlope {
 
 }  // namespace
 
-TEST_CASE("attention agrees with its reference and does not depend on how it is cut", "[attention][determinism]") {
+TEST_CASE("attention agrees with its reference and does not depend on how it is cut",
+          "[attention][determinism]") {
   for (const cpu::Isa isa : cpu::available_isas()) {
     for (const DType type : {DType::f32, DType::f16}) {
       DYNAMIC_SECTION(cpu::to_string(isa) << " " << to_string(type)) {
@@ -120,7 +130,8 @@ TEST_CASE("attention without a mask sees every key", "[attention]") {
     Cpu context(on(isa, 2));
     Sequence s(context, {DType::f32, 2, 32, 32}, 300, 2);
     Tokens out = s.out();
-    attend(context, 0.3f, NoMask{}, NoHook{}, s.q.view(), positions_from(0, 300), s.pages.view(300), out.view());
+    attend(context, 0.3f, NoMask{}, NoHook{}, s.q.view(), positions_from(0, 300), s.pages.view(300),
+           out.view());
     CHECK(misses_reference(s, NoMask{}, NoHook{}, out) == 0);
   }
 }
@@ -156,7 +167,8 @@ TEST_CASE("a query that sees no key gives zeros and leaves its neighbours alone"
     Cpu context(on(isa, 2));
     Sequence s(context, {DType::f32, 1, 16, 16}, 6, 2);
     Tokens out = s.out();
-    attend(context, 0.3f, EvenKeys{}, NoHook{}, s.q.view(), positions_from(0, 6), s.pages.view(6), out.view());
+    attend(context, 0.3f, EvenKeys{}, NoHook{}, s.q.view(), positions_from(0, 6), s.pages.view(6),
+           out.view());
     CHECK(misses_reference(s, EvenKeys{}, NoHook{}, out) == 0);
     for (Index t = 3; t < 6; ++t)
       for (Index h = 0; h < 2; ++h)
@@ -165,8 +177,8 @@ TEST_CASE("a query that sees no key gives zeros and leaves its neighbours alone"
 
     Tokens alone({1, 2, 16});  // no key at all
     std::fill_n(alone.data(), alone.size(), 7.0f);
-    attend(context, 0.3f, CausalMask{}, NoHook{}, s.q.view().slice(0, 0, 1), positions_from(0, 1), s.pages.view(0),
-           alone.view());
+    attend(context, 0.3f, CausalMask{}, NoHook{}, s.q.view().slice(0, 0, 1), positions_from(0, 1),
+           s.pages.view(0), alone.view());
     for (float x : alone.span()) REQUIRE(x == 0.0f);
   }
 }
@@ -234,15 +246,19 @@ TEST_CASE("attention refuses what does not fit and names it", "[attention]") {
   const auto p = positions_from(0, 8);
   CHECK_THROWS_WITH(attend(context, 1.0f, CausalMask{}, NoHook{}, q3.view(), p, s.pages.view(8), out3.view()),
                     Catch::Contains("Attention") && Catch::Contains("[8, 3, 16]"));
-  CHECK_THROWS_AS(attend(context, 1.0f, CausalMask{}, NoHook{}, s.q.view(), positions_from(0, 7), s.pages.view(8), out.view()),
+  CHECK_THROWS_AS(attend(context, 1.0f, CausalMask{}, NoHook{}, s.q.view(), positions_from(0, 7),
+                         s.pages.view(8), out.view()),
                   Error);
-  CHECK_THROWS_AS(attend(context, 1.0f, CausalMask{}, NoHook{}, s.q.view(), p, s.pages.view(600), out.view()), Error);
+  CHECK_THROWS_AS(attend(context, 1.0f, CausalMask{}, NoHook{}, s.q.view(), p, s.pages.view(600), out.view()),
+                  Error);
   const std::vector<Index> backwards{0, 1, 2, 3, 4, 6, 5, 7};
-  CHECK_THROWS_WITH(attend(context, 1.0f, CausalMask{}, NoHook{}, s.q.view(), backwards, s.pages.view(8), out.view()),
-                    Catch::Contains("decrease"));
+  CHECK_THROWS_WITH(
+      attend(context, 1.0f, CausalMask{}, NoHook{}, s.q.view(), backwards, s.pages.view(8), out.view()),
+      Catch::Contains("decrease"));
   CHECK_THROWS_WITH(run(context, AppendKv{}, s.k.view(), s.v.view(), positions_from(250, 8), s.pages.view(8)),
                     Catch::Contains("position 256"));
-  CHECK_THROWS_AS(run(context, AppendKv{}, s.q.view(), s.v.view(), positions_from(0, 7), s.pages.view(8)), Error);
+  CHECK_THROWS_AS(run(context, AppendKv{}, s.q.view(), s.v.view(), positions_from(0, 7), s.pages.view(8)),
+                  Error);
 }
 
 TEST_CASE("appended keys and values are the reference's bits", "[attention][kv]") {
@@ -252,7 +268,8 @@ TEST_CASE("appended keys and values are the reference's bits", "[attention][kv]"
       const KvShape shape{type, 2, 37, 19};
       KvPages mine(shape, 512), reference(shape, 512);
       Tokens k = normal_tokens(300, 2, 37, 1), v = normal_tokens(300, 2, 19, 2);
-      const float special[] = {0.0f, -0.0f, 65504.0f, 65519.9f, 65520.0f, 1e30f, 6e-8f, 2.9e-8f, 3e-8f, -6.1e-5f, 1e-45f};
+      const float special[] = {0.0f,  -0.0f,   65504.0f, 65519.9f, 65520.0f, 1e30f,
+                               6e-8f, 2.9e-8f, 3e-8f,    -6.1e-5f, 1e-45f};
       std::copy(std::begin(special), std::end(special), k.data());
       run(context, AppendKv{}, k.view(), v.view(), positions_from(100, 300), mine.view(512));
       AppendKv::reference({}, k.view(), v.view(), positions_from(100, 300), reference.view(512));

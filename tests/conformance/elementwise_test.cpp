@@ -44,7 +44,8 @@ Index count_misses(const Guarded& got, const Matrix<float>& expected, Bound&& bo
 
 /// Every FP32 exponent, both signs, and the special values around 1 and 0.
 std::vector<float> wide_values() {
-  std::vector<float> v{0.0f, -0.0f, 1.0f, -1.0f, 0.624f, 0.625f, 0.626f, 88.0f, -88.0f, -104.0f, 1e30f, -1e30f};
+  std::vector<float> v{0.0f,   -0.0f, 1.0f,   -1.0f,   0.624f, 0.625f,
+                       0.626f, 88.0f, -88.0f, -104.0f, 1e30f,  -1e30f};
   std::mt19937 random(3);
   for (int e = -40; e <= 6; ++e)
     for (int i = 0; i < 20; ++i) {
@@ -72,19 +73,24 @@ TEST_CASE("norms agree with their references", "[norm]") {
         INFO("length " << n);
         run(context, RmsNorm{1e-5f}, x.view(), w, y.view());
         RmsNorm::reference({1e-5f}, x.view(), w, expected.view());
-        REQUIRE(count_misses(y, expected, [&](Index, Index, double e) { return norm_bound(double(n), std::abs(e)); }) == 0);
+        REQUIRE(count_misses(y, expected, [&](Index, Index, double e) {
+                  return norm_bound(double(n), std::abs(e));
+                }) == 0);
         Guarded z(5, n);
         run(context, LayerNorm{1e-5f}, x.view(), w, b, z.view());
         LayerNorm::reference({1e-5f}, x.view(), w, b, expected.view());
         REQUIRE(count_misses(z, expected, [&](Index r, Index c, double) {
-          // the mean's error, gamma_n max|x|, is divided by the deviation as the numbers are
-          double square = 0, mean = 0;
-          for (Index k = 0; k < n; ++k) mean += double(x(r, k)) / double(n);
-          for (Index k = 0; k < n; ++k) square += (double(x(r, k)) - mean) * (double(x(r, k)) - mean) / double(n);
-          const double scale = std::abs(double(w[std::size_t(c)])) / std::sqrt(square + 1e-5);
-          return rounding(double(n) + 12) * (scale * (std::abs(double(x(r, c))) + std::abs(mean) + 8) + std::abs(double(b[std::size_t(c)])) +
-                                          scale * (std::abs(double(x(r, c)) - mean)) * (1 + mean * mean / (square + 1e-5)));
-        }) == 0);
+                  // the mean's error, gamma_n max|x|, is divided by the deviation as the numbers are
+                  double square = 0, mean = 0;
+                  for (Index k = 0; k < n; ++k) mean += double(x(r, k)) / double(n);
+                  for (Index k = 0; k < n; ++k)
+                    square += (double(x(r, k)) - mean) * (double(x(r, k)) - mean) / double(n);
+                  const double scale = std::abs(double(w[std::size_t(c)])) / std::sqrt(square + 1e-5);
+                  return rounding(double(n) + 12) *
+                         (scale * (std::abs(double(x(r, c))) + std::abs(mean) + 8) +
+                          std::abs(double(b[std::size_t(c)])) +
+                          scale * (std::abs(double(x(r, c)) - mean)) * (1 + mean * mean / (square + 1e-5)));
+                }) == 0);
       }
     }
     Matrix<float> zero({2, 33});
@@ -108,7 +114,8 @@ TEST_CASE("softmax agrees with its reference; a masked row gives zeros", "[softm
       run(context, Softmax{0.7f}, x.view(), y.view());
       Softmax::reference({0.7f}, x.view(), expected.view());
       INFO("length " << n);
-      REQUIRE(count_misses(y, expected, [&](Index, Index, double e) { return softmax_bound(double(n), 30, e); }) == 0);
+      REQUIRE(count_misses(y, expected,
+                           [&](Index, Index, double e) { return softmax_bound(double(n), 30, e); }) == 0);
       for (Index c = 0; c < n; ++c) REQUIRE(y(1, c) == 0.0f);
       REQUIRE(y(2, 0) == 1.0f);
       x(5, n / 2) = nan_value;
@@ -133,8 +140,9 @@ TEST_CASE("activations agree with their references over the whole range", "[acti
     SwiGlu::reference({}, x.view(), up.view(), expected.view());
     // a negative gate's sigmoid is e^v: its rounding is amplified by |v| up to 104
     CHECK(count_misses(swiglu, expected, [&](Index, Index c, double e) {
-      return function_bound(8 + std::min(std::abs(double(x(0, c))), 104.0), e) + 1e-35 * std::abs(double(x(0, c)));
-    }) == 0);
+            return function_bound(8 + std::min(std::abs(double(x(0, c))), 104.0), e) +
+                   1e-35 * std::abs(double(x(0, c)));
+          }) == 0);
 
     run(context, GeGlu{}, x.view(), up.view(), geglu.view());
     GeGlu::reference({}, x.view(), up.view(), expected.view());
@@ -150,9 +158,9 @@ TEST_CASE("activations agree with their references over the whole range", "[acti
     run(context, Gelu{Gelu::Form::erf}, x.view(), erf.view());
     Gelu::reference({Gelu::Form::erf}, x.view(), expected.view());
     CHECK(count_misses(erf, expected, [&](Index, Index c, double e) {
-      const double v = std::abs(double(x(0, c)));
-      return function_bound(16 + std::min(v * v, 104.0), e) + 2e-15 * v + 1e-35;
-    }) == 0);
+            const double v = std::abs(double(x(0, c)));
+            return function_bound(16 + std::min(v * v, 104.0), e) + 2e-15 * v + 1e-35;
+          }) == 0);
 
     Guarded capped(1, n);
     for (Index i = 0; i < n; ++i) capped(0, i) = expected(0, i) = x(0, i);
@@ -182,7 +190,9 @@ TEST_CASE("activations write every length and nothing more, and keep NaN", "[act
     }
     Matrix<float> bad({1, 5}), y({1, 5});
     for (float& v : bad.span()) v = nan_value;
-    const auto all_nan = [&] { return std::all_of(y.span().begin(), y.span().end(), [](float v) { return std::isnan(v); }); };
+    const auto all_nan = [&] {
+      return std::all_of(y.span().begin(), y.span().end(), [](float v) { return std::isnan(v); });
+    };
     run(context, SwiGlu{}, bad.view(), bad.view(), y.view());
     CHECK(all_nan());
     run(context, Gelu{}, bad.view(), y.view());
@@ -199,7 +209,8 @@ TEST_CASE("rope agrees with its reference up to position 10^6", "[rope]") {
     for (const auto pairs : {Rope::Pairs::halves, Rope::Pairs::neighbours}) {
       for (const Index half : {1, 5, 16, 20, 32, 64}) {
         std::vector<float> f(static_cast<std::size_t>(half));
-        for (Index i = 0; i < half; ++i) f[std::size_t(i)] = float(std::pow(10000.0, -double(i) / double(half)));
+        for (Index i = 0; i < half; ++i)
+          f[std::size_t(i)] = float(std::pow(10000.0, -double(i) / double(half)));
         const std::vector<Index> positions{0, 1, 2, 511, 4096, 131071, 999983, 1000000};
         Tensor<float, 3> x({8, 3, 2 * half + 3}), expected({8, 3, 2 * half + 3});
         const std::vector<float> v = normal_values(x.size(), 7);
@@ -249,7 +260,8 @@ TEST_CASE("embedding gathers exact rows and refuses ids outside the table", "[em
       for (const std::int32_t bad : {-1, 70, std::numeric_limits<std::int32_t>::max()}) {
         const std::vector<std::int32_t> wrong{3, bad, 4, 5, 6, 7};
         CHECK_THROWS_WITH(run(context, Embedding{}, wrong, table, y.view()),
-                          Catch::Contains("id " + std::to_string(bad)) && Catch::Contains("position 1") && Catch::Contains("70"));
+                          Catch::Contains("id " + std::to_string(bad)) && Catch::Contains("position 1") &&
+                              Catch::Contains("70"));
       }
     }
   });
@@ -259,17 +271,24 @@ TEST_CASE("element-wise ops refuse extents that do not fit", "[op]") {
   Cpu context(on(cpu::available_isas().front(), 1));
   Matrix<float> a({2, 3}), b({2, 4}), c({3, 3});
   const std::vector<float> w3(3), w4(4);
-  CHECK_THROWS_WITH(run(context, RmsNorm{}, a.view(), w4, a.view()), Catch::Contains("RmsNorm") && Catch::Contains("weight"));
-  CHECK_THROWS_WITH(run(context, RmsNorm{}, a.view(), w3, b.view()), Catch::Contains("[2, 3]") && Catch::Contains("[2, 4]"));
-  CHECK_THROWS_WITH(run(context, LayerNorm{}, a.view(), w3, w4, a.view()), Catch::Contains("LayerNorm") && Catch::Contains("bias"));
+  CHECK_THROWS_WITH(run(context, RmsNorm{}, a.view(), w4, a.view()),
+                    Catch::Contains("RmsNorm") && Catch::Contains("weight"));
+  CHECK_THROWS_WITH(run(context, RmsNorm{}, a.view(), w3, b.view()),
+                    Catch::Contains("[2, 3]") && Catch::Contains("[2, 4]"));
+  CHECK_THROWS_WITH(run(context, LayerNorm{}, a.view(), w3, w4, a.view()),
+                    Catch::Contains("LayerNorm") && Catch::Contains("bias"));
   CHECK_THROWS_WITH(run(context, Softmax{}, a.view(), c.view()), Catch::Contains("Softmax"));
-  CHECK_THROWS_WITH(run(context, SwiGlu{}, a.view(), b.view(), a.view()), Catch::Contains("SwiGlu") && Catch::Contains("up"));
-  CHECK_THROWS_WITH(run(context, GeGlu{}, b.view(), a.view(), a.view()), Catch::Contains("GeGlu") && Catch::Contains("gate"));
+  CHECK_THROWS_WITH(run(context, SwiGlu{}, a.view(), b.view(), a.view()),
+                    Catch::Contains("SwiGlu") && Catch::Contains("up"));
+  CHECK_THROWS_WITH(run(context, GeGlu{}, b.view(), a.view(), a.view()),
+                    Catch::Contains("GeGlu") && Catch::Contains("gate"));
   CHECK_THROWS_WITH(run(context, Gelu{}, a.view(), b.view()), Catch::Contains("Gelu"));
   CHECK_THROWS_WITH(run(context, Add{}, a.view(), c.view()), Catch::Contains("Add"));
   CHECK_THROWS_WITH(run(context, SoftCapLogits{0.0f}, a.view()), Catch::Contains("SoftCapLogits"));
   Tensor<float, 3> x({2, 1, 4});
-  CHECK_THROWS_WITH(run(context, Rope{.frequencies = w3}, std::vector<Index>{0, 1}, x.view()), Catch::Contains("Rope"));
-  CHECK_THROWS_WITH(run(context, Rope{.frequencies = std::span<const float>(w3).first(2)}, std::vector<Index>{0}, x.view()),
-                    Catch::Contains("positions"));
+  CHECK_THROWS_WITH(run(context, Rope{.frequencies = w3}, std::vector<Index>{0, 1}, x.view()),
+                    Catch::Contains("Rope"));
+  CHECK_THROWS_WITH(
+      run(context, Rope{.frequencies = std::span<const float>(w3).first(2)}, std::vector<Index>{0}, x.view()),
+      Catch::Contains("positions"));
 }

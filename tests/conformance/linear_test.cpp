@@ -17,10 +17,14 @@ using Packed = PackedMatrix<cpu::Backend>;
 
 namespace {
 
-struct Shape { Index rows, cols; };
+struct Shape {
+  Index rows, cols;
+};
 
 /// Bits of a difference of scales: 0 == -0, as x * -0 - 0 may be either.
-bool same_value(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) || (a == 0 && b == 0); }
+bool same_value(float a, float b) {
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) || (a == 0 && b == 0);
+}
 
 Index unpack_differences(const Packed& packed, const QuantizedView& source) {
   const Matrix<float> w = decoded(source);
@@ -28,7 +32,8 @@ Index unpack_differences(const Packed& packed, const QuantizedView& source) {
   Index differing = 0;
   for (Index r = 0; r < source.rows(); ++r) {
     packed.unpack_row(r, row);
-    for (Index k = 0; k < source.cols(); ++k) differing += !same_value(row[static_cast<std::size_t>(k)], w(r, k));
+    for (Index k = 0; k < source.cols(); ++k)
+      differing += !same_value(row[static_cast<std::size_t>(k)], w(r, k));
   }
   return differing;
 }
@@ -57,7 +62,8 @@ std::vector<double> quantized_row(MatrixView<const float> x, Index t) {
     const Index end = std::min(x.cols(), g + 32);
     for (Index k = g; k < end; ++k) max = std::max(max, std::abs(x(t, k)));
     const float inverse = max > 0 ? 127.0f / max : 0.0f, step = max / 127.0f;
-    for (Index k = g; k < end; ++k) q[static_cast<std::size_t>(k)] = double(step) * double(std::nearbyint(x(t, k) * inverse));
+    for (Index k = g; k < end; ++k)
+      q[static_cast<std::size_t>(k)] = double(step) * double(std::nearbyint(x(t, k) * inverse));
   }
   return q;
 }
@@ -76,7 +82,8 @@ Index fast_misses(MatrixView<const float> x, const QuantizedView& source, const 
       source.unpack_row(o, {codes, scales, mins});
       double sum = 0, abs = 0;
       for (Index k = 0; k < x.cols(); ++k) {
-        const double v = q[static_cast<std::size_t>(k)], min = double(mins[static_cast<std::size_t>(k / source.group())]);
+        const double v = q[static_cast<std::size_t>(k)],
+                     min = double(mins[static_cast<std::size_t>(k / source.group())]);
         sum += v * double(w(o, k));
         abs += std::abs(v) * (std::abs(double(w(o, k))) + 2 * std::abs(min));
       }
@@ -86,7 +93,8 @@ Index fast_misses(MatrixView<const float> x, const QuantizedView& source, const 
   return wrong;
 }
 
-void check_source(Cpu& context, const QuantizedView& source, const std::vector<Index>& batches, bool fast_is_float) {
+void check_source(Cpu& context, const QuantizedView& source, const std::vector<Index>& batches,
+                  bool fast_is_float) {
   const Packed packed = Packed::pack(context, source);
   REQUIRE(packed.rows() == source.rows());
   REQUIRE(packed.cols() == source.cols());
@@ -120,8 +128,8 @@ TEST_CASE("linear agrees with its reference for every block format", "[linear]")
         if (f->block_size <= 32) shapes = {{1, 32}, {31, 64}, {32, 96}, {33, 576}, {64, 640}};
         if (f->block_size == 1) shapes = {{1, 1}, {31, 31}, {32, 32}, {33, 33}, {64, 64}, {96, 576}};
         for (const Shape s : shapes)
-          check_source(context, random_blocks(*f, s.rows, s.cols, 7), s.cols > 300 ? std::vector<Index>{1, 4, 33} : all_batches,
-                       false);
+          check_source(context, random_blocks(*f, s.rows, s.cols, 7),
+                       s.cols > 300 ? std::vector<Index>{1, 4, 33} : all_batches, false);
       }
     }
   }
@@ -170,13 +178,18 @@ TEST_CASE("packing stores scales in 16 bits exactly where nothing is lost", "[pa
 
 TEST_CASE("integer dot products are exact", "[linear][integer]") {
   // Scale 1, activations whole with a maximum of 127 in every group: each sum is an integer below 2^24.
-  struct Fill { const char* name; int code, x; };  // -1: random
+  struct Fill {
+    const char* name;
+    int code, x;
+  };  // -1: random
   for (const cpu::Isa isa : cpu::available_isas()) {
     for (const int bits : {1, 2, 3, 4, 5, 6, 7, 8}) {
       for (const Index group : {16, 32, 64, 0}) {
-        for (const Fill fill : {Fill{"random", -1, 0}, {"all codes highest, x highest", (1 << bits) - 1, 127},
+        for (const Fill fill : {Fill{"random", -1, 0},
+                                {"all codes highest, x highest", (1 << bits) - 1, 127},
                                 {"all codes highest, x lowest", (1 << bits) - 1, -127},
-                                {"all codes zero, x highest", 0, 127}, {"all codes zero, x lowest", 0, -127}}) {
+                                {"all codes zero, x highest", 0, 127},
+                                {"all codes zero, x lowest", 0, -127}}) {
           Cpu context(on(isa, 1));
           const Index rows = 35, cols = 96;
           QuantizedTensor t = random_groups(integer::symmetric(bits, group), rows, cols, 5);
@@ -202,7 +215,8 @@ TEST_CASE("integer dot products are exact", "[linear][integer]") {
                 for (Index k = 0; k < cols; ++k) sum += long(x(r, k)) * long(w(o, k));
                 wrong += y(r, o) != float(sum);
               }
-            INFO(cpu::to_string(isa) << ", " << bits << " bits, group " << group << ", " << fill.name << ", " << m << " rows");
+            INFO(cpu::to_string(isa) << ", " << bits << " bits, group " << group << ", " << fill.name << ", "
+                                     << m << " rows");
             REQUIRE(wrong == 0);
           }
         }
@@ -222,7 +236,8 @@ TEST_CASE("a token's result has the same bits for any threads and any batch", "[
         Cpu base(on(isa, 1, numerics));
         const Packed packed = Packed::pack(base, source.view());
         Matrix<float> one({m, rows});
-        for (Index t = 0; t < m; ++t) run(base, Linear{}, x.view().slice(0, t, 1), packed, one.view().slice(0, t, 1));
+        for (Index t = 0; t < m; ++t)
+          run(base, Linear{}, x.view().slice(0, t, 1), packed, one.view().slice(0, t, 1));
         INFO(cpu::to_string(isa) << " " << name << (numerics == Numerics::fast ? " fast" : " exact"));
         for (const Index threads : {1, 2, 3, 16}) {
           Cpu context(on(isa, threads, numerics));
@@ -319,7 +334,8 @@ TEST_CASE("linear refuses extents that do not fit and says which", "[linear]") {
   Matrix<float> good({3, 4}), few({2, 8});
   CHECK_THROWS_AS(run(context, Linear{}, good.view(), packed, few.view()), Error);
   const std::vector<float> bias(7);
-  CHECK_THROWS_WITH(run(context, Linear{epilogue::Bias{bias}}, good.view(), packed, y.view()), Catch::Contains("bias"));
+  CHECK_THROWS_WITH(run(context, Linear{epilogue::Bias{bias}}, good.view(), packed, y.view()),
+                    Catch::Contains("bias"));
   const MatrixView<const float> columns(good.data(), {3, 4}, {1, 3});
   CHECK_THROWS_WITH(run(context, Linear{}, columns, packed, y.view()), Catch::Contains("contiguous"));
   Matrix<float> none({0, 4}), nothing({0, 8});

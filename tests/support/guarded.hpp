@@ -21,11 +21,15 @@ inline constexpr std::uint32_t poison = 0x7FC5A5A5u;
 class Guarded {
  public:
   Guarded(Index rows, Index cols, Index gap = 19)
-      : rows_(rows), cols_(cols), stride_(cols + gap),
+      : rows_(rows),
+        cols_(cols),
+        stride_(cols + gap),
         storage_(static_cast<std::size_t>(rows * stride_ + 2 * margin), std::bit_cast<float>(poison)) {}
 
   MatrixView<float> view() { return {storage_.data() + margin, {rows_, cols_}, {stride_, 1}}; }
-  float operator()(Index r, Index c) const { return storage_[static_cast<std::size_t>(margin + r * stride_ + c)]; }
+  float operator()(Index r, Index c) const {
+    return storage_[static_cast<std::size_t>(margin + r * stride_ + c)];
+  }
   float& operator()(Index r, Index c) { return storage_[static_cast<std::size_t>(margin + r * stride_ + c)]; }
 
   /// Whether nothing outside the matrix was written and everything inside was.
@@ -72,7 +76,8 @@ template <class A, class B>
 bool same_bits(const A& a, const B& b, Index rows, Index cols) {
   for (Index r = 0; r < rows; ++r)
     for (Index c = 0; c < cols; ++c)
-      if (std::bit_cast<std::uint32_t>(float(a(r, c))) != std::bit_cast<std::uint32_t>(float(b(r, c)))) return false;
+      if (std::bit_cast<std::uint32_t>(float(a(r, c))) != std::bit_cast<std::uint32_t>(float(b(r, c))))
+        return false;
   return true;
 }
 

@@ -28,7 +28,8 @@ class KvPages {
 
  private:
   void add(std::vector<std::vector<std::byte>>& pages, std::vector<std::byte*>& pointers, Index dim) {
-    const auto bytes = static_cast<std::size_t>(shape_.kv_heads * kv_page_tokens * dim) * size_of(shape_.dtype);
+    const auto bytes =
+        static_cast<std::size_t>(shape_.kv_heads * kv_page_tokens * dim) * size_of(shape_.dtype);
     pages.emplace_back(bytes, std::byte{0xFF});  // all ones is a NaN in both types
     pointers.push_back(pages.back().data());
   }

@@ -23,15 +23,21 @@ inline double dot_bound(double k, double sum_abs) { return rounding(k + 2) * sum
 
 /// Integer dot products per scale set, scaled in FP32: per set a conversion, two multiplications and an
 /// addition for the scale and the same for the minimum; sum_abs counts |s C x| and |m x| apart.
-inline double scaled_dot_bound(double sets, double sum_abs) { return rounding(8 * sets + 8) * sum_abs + 1e-35; }
+inline double scaled_dot_bound(double sets, double sum_abs) {
+  return rounding(8 * sets + 8) * sum_abs + 1e-35;
+}
 
 /// Row norms over n elements: the sum of squares enters the result through an inverse square root, which
 /// halves its relative error; then a division, a root and two products.
-inline double norm_bound(double n, double magnitude) { return (rounding(n) / 2 + rounding(8)) * magnitude + 1e-37; }
+inline double norm_bound(double n, double magnitude) {
+  return (rounding(n) / 2 + rounding(8)) * magnitude + 1e-37;
+}
 
 /// Activations: relative error of the elementary function in units of u (see src/cpu/isa/math.hpp), plus
 /// the products around it.
-inline double function_bound(double ulps, double value) { return rounding(2 * ulps) * std::abs(value) + 1e-37; }
+inline double function_bound(double ulps, double value) {
+  return rounding(2 * ulps) * std::abs(value) + 1e-37;
+}
 
 /// Softmax of n scores bounded by |s| <= range: exp amplifies the rounding of its argument (u * range) and
 /// adds 2 ulp; the sum of n positive terms adds gamma_n.

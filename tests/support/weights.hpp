@@ -31,7 +31,8 @@ inline QuantizedTensor random_blocks(const FormatInfo& f, Index rows, Index cols
   std::mt19937 random(seed);
   QuantizedTensor t(f, rows, cols);
   for (Index r = 0; r < rows; ++r)
-    for (Index b = 0; b < cols / f.block_size; ++b) fill_block(f, t.row_data(r).data() + b * f.block_bytes, random);
+    for (Index b = 0; b < cols / f.block_size; ++b)
+      fill_block(f, t.row_data(r).data() + b * f.block_bytes, random);
   return t;
 }
 
@@ -45,7 +46,8 @@ inline QuantizedTensor random_groups(const QuantSpec& spec, Index rows, Index co
     t.set_codes(r, 0, codes);
     for (Index g = 0; g < t.view().groups_per_row(); ++g) {
       t.set_scale(r, g, std::abs(normal(random)) + 0.001f);
-      if (spec.offset == OffsetKind::int_zero) t.set_offset(r, g, static_cast<float>(random() & ((1u << spec.bits) - 1)));
+      if (spec.offset == OffsetKind::int_zero)
+        t.set_offset(r, g, static_cast<float>(random() & ((1u << spec.bits) - 1)));
       if (spec.offset == OffsetKind::float_min) t.set_offset(r, g, normal(random));
     }
   }
@@ -59,23 +61,34 @@ struct SpecCase {
 
 /// Groups of every shape that packing treats differently.
 inline std::vector<SpecCase> spec_cases() {
-  QuantSpec nf4 = integer::symmetric(4, 64), iq4 = integer::symmetric(4, 32), e2m1 = integer::symmetric(4, 16);
+  QuantSpec nf4 = integer::symmetric(4, 64), iq4 = integer::symmetric(4, 32),
+            e2m1 = integer::symmetric(4, 16);
   nf4.codebook = Codebook::nf4;
   iq4.codebook = Codebook::iq4_nl;
   e2m1.codebook = Codebook::e2m1;
-  return {{"int4 sym g32", integer::symmetric(4, 32)},         {"int4 sym g64", integer::symmetric(4, 64)},
-          {"int4 sym g128", integer::symmetric(4, 128)},       {"int4 sym row", integer::symmetric(4, 0)},
-          {"int4 sym g16", integer::symmetric(4, 16)},         {"int4 sym g48", integer::symmetric(4, 48)},
-          {"int4 sym g8 (floats)", integer::symmetric(4, 8)},  {"int1 sym g32", integer::symmetric(1, 32)},
-          {"int2 asym g32", integer::asymmetric(2, 32)},       {"int3 asym g64", integer::asymmetric(3, 64)},
-          {"int4 asym g128", integer::asymmetric(4, 128)},     {"int5 sym g32", integer::symmetric(5, 32)},
-          {"int6 asym g16", integer::asymmetric(6, 16)},       {"int7 sym g32", integer::symmetric(7, 32)},
-          {"int8 sym row", integer::symmetric(8, 0)},          {"int8 asym g128", integer::asymmetric(8, 128)},
+  return {{"int4 sym g32", integer::symmetric(4, 32)},
+          {"int4 sym g64", integer::symmetric(4, 64)},
+          {"int4 sym g128", integer::symmetric(4, 128)},
+          {"int4 sym row", integer::symmetric(4, 0)},
+          {"int4 sym g16", integer::symmetric(4, 16)},
+          {"int4 sym g48", integer::symmetric(4, 48)},
+          {"int4 sym g8 (floats)", integer::symmetric(4, 8)},
+          {"int1 sym g32", integer::symmetric(1, 32)},
+          {"int2 asym g32", integer::asymmetric(2, 32)},
+          {"int3 asym g64", integer::asymmetric(3, 64)},
+          {"int4 asym g128", integer::asymmetric(4, 128)},
+          {"int5 sym g32", integer::symmetric(5, 32)},
+          {"int6 asym g16", integer::asymmetric(6, 16)},
+          {"int7 sym g32", integer::symmetric(7, 32)},
+          {"int8 sym row", integer::symmetric(8, 0)},
+          {"int8 asym g128", integer::asymmetric(8, 128)},
           {"int4 asym g64 f32", integer::asymmetric(4, 64, DType::f32)},
           {"int8 asym g64 f32 (floats)", integer::asymmetric(8, 64, DType::f32)},
           {"int4 sym g32 bf16", integer::symmetric(4, 32, DType::bf16)},
-          {"int4 min g32", integer::affine_min(4, 32)},        {"int8 min g64 f32", integer::affine_min(8, 64, DType::f32)},
-          {"nf4 g64 (floats)", nf4},                           {"iq4_nl g32", iq4},
+          {"int4 min g32", integer::affine_min(4, 32)},
+          {"int8 min g64 f32", integer::affine_min(8, 64, DType::f32)},
+          {"nf4 g64 (floats)", nf4},
+          {"iq4_nl g32", iq4},
           {"e2m1 g16", e2m1}};
 }
 

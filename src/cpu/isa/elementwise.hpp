@@ -14,41 +14,58 @@ static inline void each_vector(i64 n, Whole&& whole, Part&& part) {
 
 template <class Op>
 static inline void map_unary(const float* x, float* y, i64 n, Op&& op) {
-  each_vector(n, [&](i64 i) { store(y + i, op(load(x + i))); },
-              [&](i64 i, i64 k) { store_part(y + i, op(load_part(x + i, k)), k); });
+  each_vector(
+      n, [&](i64 i) { store(y + i, op(load(x + i))); },
+      [&](i64 i, i64 k) { store_part(y + i, op(load_part(x + i, k)), k); });
 }
 template <class Op>
 static inline void map_binary(const float* a, const float* b, float* y, i64 n, Op&& op) {
-  each_vector(n, [&](i64 i) { store(y + i, op(load(a + i), load(b + i))); },
-              [&](i64 i, i64 k) { store_part(y + i, op(load_part(a + i, k), load_part(b + i, k)), k); });
+  each_vector(
+      n, [&](i64 i) { store(y + i, op(load(a + i), load(b + i))); },
+      [&](i64 i, i64 k) { store_part(y + i, op(load_part(a + i, k), load_part(b + i, k)), k); });
 }
 
 void rms_norm(const float* x, const float* weight, float* y, i64 n, float eps) {
   F sum = set1(0.0f);
-  each_vector(n, [&](i64 i) { const F v = load(x + i); sum = fma(v, v, sum); },
-              [&](i64 i, i64 k) { const F v = load_part(x + i, k); sum = fma(v, v, sum); });
+  each_vector(
+      n,
+      [&](i64 i) {
+        const F v = load(x + i);
+        sum = fma(v, v, sum);
+      },
+      [&](i64 i, i64 k) {
+        const F v = load_part(x + i, k);
+        sum = fma(v, v, sum);
+      });
   const F scale = set1(1.0f / __builtin_sqrtf(reduce_add(sum) / static_cast<float>(n) + eps));
   map_binary(x, weight, y, n, [&](F v, F w) { return v * scale * w; });
 }
 
 void layer_norm(const float* x, const float* weight, const float* bias, float* y, i64 n, float eps) {
   F sum = set1(0.0f);
-  each_vector(n, [&](i64 i) { sum = sum + load(x + i); }, [&](i64 i, i64 k) { sum = sum + load_part(x + i, k); });
+  each_vector(
+      n, [&](i64 i) { sum = sum + load(x + i); }, [&](i64 i, i64 k) { sum = sum + load_part(x + i, k); });
   const F mean = set1(reduce_add(sum) / static_cast<float>(n));
   F square = set1(0.0f);
-  each_vector(n, [&](i64 i) { const F d = load(x + i) - mean; square = fma(d, d, square); },
-              [&](i64 i, i64 k) {
-                alignas(64) float lanes[W] = {};
-                store_part(lanes, load_part(x + i, k) - mean, k);  // lanes beyond the row must not count
-                const F d = load(lanes);
-                square = fma(d, d, square);
-              });
+  each_vector(
+      n,
+      [&](i64 i) {
+        const F d = load(x + i) - mean;
+        square = fma(d, d, square);
+      },
+      [&](i64 i, i64 k) {
+        alignas(64) float lanes[W] = {};
+        store_part(lanes, load_part(x + i, k) - mean, k);  // lanes beyond the row must not count
+        const F d = load(lanes);
+        square = fma(d, d, square);
+      });
   const F scale = set1(1.0f / __builtin_sqrtf(reduce_add(square) / static_cast<float>(n) + eps));
-  each_vector(n, [&](i64 i) { store(y + i, fma((load(x + i) - mean) * scale, load(weight + i), load(bias + i))); },
-              [&](i64 i, i64 k) {
-                const F v = (load_part(x + i, k) - mean) * scale;
-                store_part(y + i, fma(v, load_part(weight + i, k), load_part(bias + i, k)), k);
-              });
+  each_vector(
+      n, [&](i64 i) { store(y + i, fma((load(x + i) - mean) * scale, load(weight + i), load(bias + i))); },
+      [&](i64 i, i64 k) {
+        const F v = (load_part(x + i, k) - mean) * scale;
+        store_part(y + i, fma(v, load_part(weight + i, k), load_part(bias + i, k)), k);
+      });
 }
 
 /// p = exp(x * scale - max) into y (may be x). Returns the sum, and the maximum through `max`. Where all is
@@ -56,29 +73,31 @@ void layer_norm(const float* x, const float* weight, const float* bias, float* y
 static inline float exponentials(const float* x, float* y, i64 n, float scale, float* max) {
   const F s = set1(scale);
   F top = set1(minus_infinity);
-  each_vector(n, [&](i64 i) { top = vmax(load(x + i) * s, top); },
-              [&](i64 i, i64 k) {
-                alignas(64) float lanes[W];
-                store(lanes, set1(minus_infinity));
-                store_part(lanes, load_part(x + i, k) * s, k);
-                top = vmax(load(lanes), top);
-              });
+  each_vector(
+      n, [&](i64 i) { top = vmax(load(x + i) * s, top); },
+      [&](i64 i, i64 k) {
+        alignas(64) float lanes[W];
+        store(lanes, set1(minus_infinity));
+        store_part(lanes, load_part(x + i, k) * s, k);
+        top = vmax(load(lanes), top);
+      });
   *max = reduce_max(top);
   const F shift = set1(*max == minus_infinity ? 0.0f : *max);
   F sum = set1(0.0f);
-  each_vector(n,
-              [&](i64 i) {
-                const F e = vexp(load(x + i) * s - shift);
-                store(y + i, e);
-                sum = sum + e;
-              },
-              [&](i64 i, i64 k) {
-                alignas(64) float lanes[W] = {};
-                store_part(lanes, vexp(load_part(x + i, k) * s - shift), k);
-                const F e = load(lanes);
-                store_part(y + i, e, k);
-                sum = sum + e;
-              });
+  each_vector(
+      n,
+      [&](i64 i) {
+        const F e = vexp(load(x + i) * s - shift);
+        store(y + i, e);
+        sum = sum + e;
+      },
+      [&](i64 i, i64 k) {
+        alignas(64) float lanes[W] = {};
+        store_part(lanes, vexp(load_part(x + i, k) * s - shift), k);
+        const F e = load(lanes);
+        store_part(y + i, e, k);
+        sum = sum + e;
+      });
   return reduce_add(sum);
 }
 
@@ -102,9 +121,15 @@ void swiglu(const float* gate, const float* up, float* y, i64 n) {
 void geglu(const float* gate, const float* up, float* y, i64 n) {
   map_binary(gate, up, y, n, [](F g, F u) { return vgelu_tanh(g) * u; });
 }
-void gelu_erf(const float* x, float* y, i64 n) { map_unary(x, y, n, [](F v) { return vgelu_erf(v); }); }
-void gelu_tanh(const float* x, float* y, i64 n) { map_unary(x, y, n, [](F v) { return vgelu_tanh(v); }); }
-void add(const float* a, const float* b, float* y, i64 n) { map_binary(a, b, y, n, [](F u, F v) { return u + v; }); }
+void gelu_erf(const float* x, float* y, i64 n) {
+  map_unary(x, y, n, [](F v) { return vgelu_erf(v); });
+}
+void gelu_tanh(const float* x, float* y, i64 n) {
+  map_unary(x, y, n, [](F v) { return vgelu_tanh(v); });
+}
+void add(const float* a, const float* b, float* y, i64 n) {
+  map_binary(a, b, y, n, [](F u, F v) { return u + v; });
+}
 void soft_cap(float* y, i64 n, float cap) {
   const F c = set1(cap), inverse = set1(1.0f / cap);
   map_unary(y, y, n, [&](F v) { return c * vtanh(v * inverse); });
@@ -125,18 +150,19 @@ void rope_angles(i64 position, const float* frequencies, float magnitude, float*
   }
 }
 void rope_halves(float* a, float* b, const float* cosine, const float* sine, i64 n) {
-  each_vector(n,
-              [&](i64 i) {
-                const F u = load(a + i), v = load(b + i), c = load(cosine + i), s = load(sine + i);
-                store(a + i, fnma(v, s, u * c));
-                store(b + i, fma(u, s, v * c));
-              },
-              [&](i64 i, i64 k) {
-                const F u = load_part(a + i, k), v = load_part(b + i, k);
-                const F c = load_part(cosine + i, k), s = load_part(sine + i, k);
-                store_part(a + i, fnma(v, s, u * c), k);
-                store_part(b + i, fma(u, s, v * c), k);
-              });
+  each_vector(
+      n,
+      [&](i64 i) {
+        const F u = load(a + i), v = load(b + i), c = load(cosine + i), s = load(sine + i);
+        store(a + i, fnma(v, s, u * c));
+        store(b + i, fma(u, s, v * c));
+      },
+      [&](i64 i, i64 k) {
+        const F u = load_part(a + i, k), v = load_part(b + i, k);
+        const F c = load_part(cosine + i, k), s = load_part(sine + i, k);
+        store_part(a + i, fnma(v, s, u * c), k);
+        store_part(b + i, fma(u, s, v * c), k);
+      });
 }
 void rope_neighbours(float* x, const float* cosine, const float* sine, i64 pairs) {
   for (i64 i = 0; i < pairs; ++i) {
@@ -147,12 +173,14 @@ void rope_neighbours(float* x, const float* cosine, const float* sine, i64 pairs
 }
 
 void to_half(const float* x, std::uint16_t* y, i64 n) {
-  each_vector(n, [&](i64 i) { store_half(y + i, load(x + i)); },
-              [&](i64 i, i64 k) { store_half_part(y + i, load_part(x + i, k), k); });
+  each_vector(
+      n, [&](i64 i) { store_half(y + i, load(x + i)); },
+      [&](i64 i, i64 k) { store_half_part(y + i, load_part(x + i, k), k); });
 }
 void from_half(const std::uint16_t* x, float* y, i64 n) {
-  each_vector(n, [&](i64 i) { store(y + i, load_half(x + i)); },
-              [&](i64 i, i64 k) { store_part(y + i, load_half_part(x + i, k), k); });
+  each_vector(
+      n, [&](i64 i) { store(y + i, load_half(x + i)); },
+      [&](i64 i, i64 k) { store_part(y + i, load_half_part(x + i, k), k); });
 }
 
 /// Activations to INT8 groups of 32. The maximum is taken over bit patterns: NaN orders above infinity.
@@ -185,9 +213,7 @@ void quantize_row(const float* x, i64 cols, i64 row, const QuantizedRows& out) {
       sums[half] = reduce_add_i(sum);
     }
     out.scale[row * out.chunks + c] = step;
-    if (out.sets == 1) {
-      sums[0] += sums[1];
-    }
+    if (out.sets == 1) { sums[0] += sums[1]; }
     for (i64 s = 0; s < out.sets; ++s) {
       const i64 at = (row * out.chunks + c) * out.sets + s;
       out.sum[at] = sums[s];

@@ -48,9 +48,18 @@ static inline void gemm_columns(const GemmF32& g, i64 col, i64 part) {
   i64 row = 0;
   while (row < g.m) {
     const i64 left = g.m - row;
-    if (left == 1) { gemm_tile<1, NV, Part>(g, row, 1, col, part); return; }
-    if (left == 2) { gemm_tile<2, NV, Part>(g, row, 2, col, part); return; }
-    if (left <= 4) { gemm_tile<4, NV, Part>(g, row, left, col, part); return; }
+    if (left == 1) {
+      gemm_tile<1, NV, Part>(g, row, 1, col, part);
+      return;
+    }
+    if (left == 2) {
+      gemm_tile<2, NV, Part>(g, row, 2, col, part);
+      return;
+    }
+    if (left <= 4) {
+      gemm_tile<4, NV, Part>(g, row, left, col, part);
+      return;
+    }
     const i64 rows = left < gemm_rows ? left : gemm_rows;
     gemm_tile<gemm_rows, NV, Part>(g, row, rows, col, part);
     row += rows;

@@ -15,7 +15,8 @@ static inline void dequantize_rows(const PackedLayout& l, const ChunkPlace& at, 
   for (int quad = 0; quad < 8; ++quad) {
     const i64 set = quad / quads_per_set;
     const F scale = load_parameter(at.header + set * scale_set_bytes(l), l.scale_f16, r);
-    const F min = l.has_min ? load_parameter(at.header + l.sets * scale_set_bytes(l) + set * min_set_bytes(l), l.min_f16, r)
+    const F min = l.has_min ? load_parameter(at.header + l.sets * scale_set_bytes(l) + set * min_set_bytes(l),
+                                             l.min_f16, r)
                             : set1(0.0f);
     I v = load_i(lines + (Four ? quad / 2 : quad) * 64);
     if (Four) v = and_i(quad % 2 == 0 ? v : shift_right<4>(v), set1_i(0x0F0F0F0F));
@@ -28,7 +29,8 @@ static inline void dequantize_rows(const PackedLayout& l, const ChunkPlace& at, 
 }
 
 /// Chunks beyond the last column of a dense panel do not exist: columns are clipped there.
-static inline void dequantize_dense(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, float* out) {
+static inline void dequantize_dense(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count,
+                                    float* out) {
   const i64 begin = first * chunk_cols;
   const i64 end = (first + count) * chunk_cols < l.cols ? (first + count) * chunk_cols : l.cols;
   for (i64 i = begin * panel_rows; i < end * panel_rows; i += W) {
@@ -40,7 +42,8 @@ static inline void dequantize_dense(const PackedLayout& l, const std::uint8_t* p
 }
 
 void dequantize(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, float* out) {
-  if (l.kind != PanelKind::codes4 && l.kind != PanelKind::codes8) return dequantize_dense(l, panel, first, count, out);
+  if (l.kind != PanelKind::codes4 && l.kind != PanelKind::codes8)
+    return dequantize_dense(l, panel, first, count, out);
   for (i64 c = 0; c < count; ++c, out += chunk_cols * panel_rows) {
     const ChunkPlace at = place_of(l, panel, first + c);
     for (i64 r = 0; r < panel_rows; r += W) {
@@ -76,13 +79,15 @@ void transpose_keys(const void* keys, bool half, i64 n, i64 dim, float* out) {
   }
 }
 
-void merge_page(float page_max, float page_sum, const float* page_values, float* max, float* sum, float* values, i64 dim) {
+void merge_page(float page_max, float page_sum, const float* page_values, float* max, float* sum,
+                float* values, i64 dim) {
   if (page_sum == 0.0f) return;
   if (*sum == 0.0f) {
     *max = page_max;
     *sum = page_sum;
-    each_vector(dim, [&](i64 i) { store(values + i, load(page_values + i)); },
-                [&](i64 i, i64 k) { store_part(values + i, load_part(page_values + i, k), k); });
+    each_vector(
+        dim, [&](i64 i) { store(values + i, load(page_values + i)); },
+        [&](i64 i, i64 k) { store_part(values + i, load_part(page_values + i, k), k); });
     return;
   }
   const F top = vmax(set1(*max), set1(page_max));
@@ -92,8 +97,9 @@ void merge_page(float page_max, float page_sum, const float* page_values, float*
   *max = lanes[0];
   store(lanes, fma(set1(page_sum), take, set1(*sum) * keep));
   *sum = lanes[0];
-  each_vector(dim, [&](i64 i) { store(values + i, fma(load(page_values + i), take, load(values + i) * keep)); },
-              [&](i64 i, i64 k) {
-                store_part(values + i, fma(load_part(page_values + i, k), take, load_part(values + i, k) * keep), k);
-              });
+  each_vector(
+      dim, [&](i64 i) { store(values + i, fma(load(page_values + i), take, load(values + i) * keep)); },
+      [&](i64 i, i64 k) {
+        store_part(values + i, fma(load_part(page_values + i, k), take, load_part(values + i, k) * keep), k);
+      });
 }

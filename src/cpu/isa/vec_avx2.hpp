@@ -8,7 +8,8 @@ using I = __m256i;
 constexpr i64 W = 8;
 
 static inline I part_mask(i64 n) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 static inline F load(const float* p) { return _mm256_loadu_ps(p); }
 static inline F load_part(const float* p, i64 n) { return _mm256_maskload_ps(p, part_mask(n)); }
@@ -20,7 +21,9 @@ static inline F fnma(F a, F b, F c) { return _mm256_fnmadd_ps(a, b, c); }
 static inline F vmax(F a, F b) { return _mm256_max_ps(a, b); }
 static inline F vmin(F a, F b) { return _mm256_min_ps(a, b); }
 static inline F vsqrt(F a) { return _mm256_sqrt_ps(a); }
-static inline F select_lt(F a, F b, F yes, F no) { return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ)); }
+static inline F select_lt(F a, F b, F yes, F no) {
+  return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
+}
 static inline float reduce_add(F v) {
   const __m128 a = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   const __m128 b = _mm_add_ps(a, _mm_movehl_ps(a, a));
@@ -50,8 +53,14 @@ static inline I sub_i(I a, I b) { return _mm256_sub_epi32(a, b); }
 static inline I and_i(I a, I b) { return _mm256_and_si256(a, b); }
 static inline I or_i(I a, I b) { return _mm256_or_si256(a, b); }
 static inline I max_i(I a, I b) { return _mm256_max_epi32(a, b); }
-template <int N> static inline I shift_left(I a) { return _mm256_slli_epi32(a, N); }
-template <int N> static inline I shift_right(I a) { return _mm256_srli_epi32(a, N); }
+template <int N>
+static inline I shift_left(I a) {
+  return _mm256_slli_epi32(a, N);
+}
+template <int N>
+static inline I shift_right(I a) {
+  return _mm256_srli_epi32(a, N);
+}
 static inline F to_float(I v) { return _mm256_cvtepi32_ps(v); }
 static inline I round_to_int(F v) { return _mm256_cvtps_epi32(v); }
 static inline I load_i(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
@@ -81,7 +90,8 @@ static inline void store_half_part(std::uint16_t* p, F v, i64 n) {
   __builtin_memcpy(p, t, static_cast<std::size_t>(n) * 2);
 }
 static inline F load_bfloat(const std::uint16_t* p) {
-  return as_float(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
+  return as_float(
+      _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
 }
 static inline F scale_pow2(F v, I n) {
   const I half = _mm256_srai_epi32(n, 1), bias = _mm256_set1_epi32(127);
@@ -94,15 +104,18 @@ static inline __m128 reduce_angle4(__m256d position, __m128 frequencies, __m128i
   const __m256d angle = _mm256_mul_pd(position, _mm256_cvtps_pd(frequencies));
   const __m256d magic = _mm256_add_pd(_mm256_mul_pd(angle, _mm256_set1_pd(two_over_pi)), magic_number);
   const __m256d n = _mm256_sub_pd(magic, magic_number);
-  const __m256d r = _mm256_fnmadd_pd(n, _mm256_set1_pd(pi_half_low), _mm256_fnmadd_pd(n, _mm256_set1_pd(pi_half_high), angle));
-  const __m256i low = _mm256_permutevar8x32_epi32(_mm256_castpd_si256(magic), _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
+  const __m256d r = _mm256_fnmadd_pd(n, _mm256_set1_pd(pi_half_low),
+                                     _mm256_fnmadd_pd(n, _mm256_set1_pd(pi_half_high), angle));
+  const __m256i low =
+      _mm256_permutevar8x32_epi32(_mm256_castpd_si256(magic), _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
   *quadrant = _mm_and_si128(_mm256_castsi256_si128(low), _mm_set1_epi32(3));
   return _mm256_cvtpd_ps(r);
 }
 static inline I reduce_angle(double position, const float* frequencies, F* r) {
   __m128i q0, q1;
   const __m256d p = _mm256_set1_pd(position);
-  const __m128 a = reduce_angle4(p, _mm_loadu_ps(frequencies), &q0), b = reduce_angle4(p, _mm_loadu_ps(frequencies + 4), &q1);
+  const __m128 a = reduce_angle4(p, _mm_loadu_ps(frequencies), &q0),
+               b = reduce_angle4(p, _mm_loadu_ps(frequencies + 4), &q1);
   *r = _mm256_insertf128_ps(_mm256_castps128_ps256(a), b, 1);
   return _mm256_inserti128_si256(_mm256_castsi128_si256(q0), q1, 1);
 }

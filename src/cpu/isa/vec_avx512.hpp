@@ -55,8 +55,14 @@ static inline I sub_i(I a, I b) { return _mm512_sub_epi32(a, b); }
 static inline I and_i(I a, I b) { return _mm512_and_si512(a, b); }
 static inline I or_i(I a, I b) { return _mm512_or_si512(a, b); }
 static inline I max_i(I a, I b) { return _mm512_max_epi32(a, b); }
-template <int N> static inline I shift_left(I a) { return _mm512_slli_epi32(a, N); }
-template <int N> static inline I shift_right(I a) { return _mm512_srli_epi32(a, N); }
+template <int N>
+static inline I shift_left(I a) {
+  return _mm512_slli_epi32(a, N);
+}
+template <int N>
+static inline I shift_right(I a) {
+  return _mm512_srli_epi32(a, N);
+}
 static inline F to_float(I v) { return _mm512_cvtepi32_ps(v); }
 /// Nearest, ties to even; for |v| < 2^22.
 static inline I round_to_int(F v) { return _mm512_cvtps_epi32(v); }
@@ -66,7 +72,9 @@ static inline void store_i8(std::int8_t* p, I v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v));
 }
 /// table[index & 15] per lane.
-static inline F lookup16(const float* table, I index) { return _mm512_permutexvar_ps(index, _mm512_loadu_ps(table)); }
+static inline F lookup16(const float* table, I index) {
+  return _mm512_permutexvar_ps(index, _mm512_loadu_ps(table));
+}
 static inline F load_half(const std::uint16_t* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
@@ -80,7 +88,8 @@ static inline void store_half_part(std::uint16_t* p, F v, i64 n) {
   _mm256_mask_storeu_epi16(p, part_mask(n), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 static inline F load_bfloat(const std::uint16_t* p) {
-  return as_float(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
+  return as_float(
+      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))), 16));
 }
 /// v * 2^n, with gradual underflow and overflow to infinity.
 static inline F scale_pow2(F v, I n) { return _mm512_scalef_ps(v, _mm512_cvtepi32_ps(n)); }
@@ -89,7 +98,8 @@ static inline __m256 reduce_angle8(__m512d position, __m256 frequencies, __m256i
   const __m512d angle = _mm512_mul_pd(position, _mm512_cvtps_pd(frequencies));
   const __m512d magic = _mm512_add_pd(_mm512_mul_pd(angle, _mm512_set1_pd(two_over_pi)), magic_number);
   const __m512d n = _mm512_sub_pd(magic, magic_number);
-  const __m512d r = _mm512_fnmadd_pd(n, _mm512_set1_pd(pi_half_low), _mm512_fnmadd_pd(n, _mm512_set1_pd(pi_half_high), angle));
+  const __m512d r = _mm512_fnmadd_pd(n, _mm512_set1_pd(pi_half_low),
+                                     _mm512_fnmadd_pd(n, _mm512_set1_pd(pi_half_high), angle));
   *quadrant = _mm256_and_si256(_mm512_cvtepi64_epi32(_mm512_castpd_si512(magic)), _mm256_set1_epi32(3));
   return _mm512_cvtpd_ps(r);
 }
@@ -98,7 +108,8 @@ static inline __m256 reduce_angle8(__m512d position, __m256 frequencies, __m256i
 static inline I reduce_angle(double position, const float* frequencies, F* r) {
   __m256i q0, q1;
   const __m512d p = _mm512_set1_pd(position);
-  const __m256 a = reduce_angle8(p, _mm256_loadu_ps(frequencies), &q0), b = reduce_angle8(p, _mm256_loadu_ps(frequencies + 8), &q1);
+  const __m256 a = reduce_angle8(p, _mm256_loadu_ps(frequencies), &q0),
+               b = reduce_angle8(p, _mm256_loadu_ps(frequencies + 8), &q1);
   *r = _mm512_insertf32x8(_mm512_castps256_ps512(a), b, 1);
   return _mm512_inserti64x4(_mm512_castsi256_si512(q0), q1, 1);
 }

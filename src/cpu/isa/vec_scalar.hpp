@@ -23,20 +23,42 @@ static inline float reduce_max(F v) { return v; }
 static inline I reduce_max_i(I v) { return v; }
 static inline I reduce_add_i(I v) { return v; }
 
-static inline I as_int(F v) { I r; __builtin_memcpy(&r, &v, 4); return r; }
-static inline F as_float(I v) { F r; __builtin_memcpy(&r, &v, 4); return r; }
+static inline I as_int(F v) {
+  I r;
+  __builtin_memcpy(&r, &v, 4);
+  return r;
+}
+static inline F as_float(I v) {
+  F r;
+  __builtin_memcpy(&r, &v, 4);
+  return r;
+}
 static inline I set1_i(std::int32_t v) { return v; }
-static inline I add_i(I a, I b) { return static_cast<I>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b)); }
-static inline I sub_i(I a, I b) { return static_cast<I>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b)); }
+static inline I add_i(I a, I b) {
+  return static_cast<I>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+}
+static inline I sub_i(I a, I b) {
+  return static_cast<I>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
+}
 static inline I and_i(I a, I b) { return a & b; }
 static inline I or_i(I a, I b) { return a | b; }
 static inline I max_i(I a, I b) { return a > b ? a : b; }
-template <int N> static inline I shift_left(I a) { return static_cast<I>(static_cast<std::uint32_t>(a) << N); }
-template <int N> static inline I shift_right(I a) { return static_cast<I>(static_cast<std::uint32_t>(a) >> N); }
+template <int N>
+static inline I shift_left(I a) {
+  return static_cast<I>(static_cast<std::uint32_t>(a) << N);
+}
+template <int N>
+static inline I shift_right(I a) {
+  return static_cast<I>(static_cast<std::uint32_t>(a) >> N);
+}
 static inline F to_float(I v) { return static_cast<F>(v); }
 /// Nearest, ties to even; for |v| < 2^22. Written without a cast, so that a NaN is harmless.
 static inline I round_to_int(F v) { return sub_i(as_int(v + 12582912.0f), as_int(12582912.0f)); }
-static inline I load_i(const void* p) { I r; __builtin_memcpy(&r, p, 4); return r; }
+static inline I load_i(const void* p) {
+  I r;
+  __builtin_memcpy(&r, p, 4);
+  return r;
+}
 static inline void store_i8(std::int8_t* p, I v) { *p = static_cast<std::int8_t>(v); }
 static inline F lookup16(const float* table, I index) { return table[index & 15]; }
 
@@ -79,11 +101,14 @@ static inline void store_half(std::uint16_t* p, F v) {
 }
 static inline F load_half_part(const std::uint16_t* p, i64) { return load_half(p); }
 static inline void store_half_part(std::uint16_t* p, F v, i64) { store_half(p, v); }
-static inline F load_bfloat(const std::uint16_t* p) { return as_float(static_cast<I>(static_cast<std::uint32_t>(*p) << 16)); }
+static inline F load_bfloat(const std::uint16_t* p) {
+  return as_float(static_cast<I>(static_cast<std::uint32_t>(*p) << 16));
+}
 /// v * 2^n for the n of exp_of.
 static inline F scale_pow2(F v, I n) {
   const I half = static_cast<I>(n >> 1);
-  const F a = as_float(shift_left<23>(add_i(half, 127))), b = as_float(shift_left<23>(add_i(sub_i(n, half), 127)));
+  const F a = as_float(shift_left<23>(add_i(half, 127))),
+          b = as_float(shift_left<23>(add_i(sub_i(n, half), 127)));
   return v * a * b;
 }
 /// r = position * frequency reduced to [-pi/4, pi/4], quadrant in the result; angle in double.

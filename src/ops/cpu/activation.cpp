@@ -19,9 +19,8 @@ void gated(Context& context, const char* op, cpu::BinaryFn kernel, MatrixView<co
   require_rows(op, "up", up);
   require_rows(op, "y", y);
   if (y.empty()) return;
-  for_rows(context, y.rows(), y.cols(), [&](Index r) {
-    kernel(gate.row(r).data(), up.row(r).data(), y.row(r).data(), y.cols());
-  });
+  for_rows(context, y.rows(), y.cols(),
+           [&](Index r) { kernel(gate.row(r).data(), up.row(r).data(), y.row(r).data(), y.cols()); });
 }
 
 }  // namespace
@@ -41,18 +40,21 @@ void Kernel<GeGlu, cpu::Backend>::run(Context& context, const GeGlu&, MatrixView
 }
 
 template <>
-void Kernel<Gelu, cpu::Backend>::run(Context& context, const Gelu& op, MatrixView<const float> x, MatrixView<float> y) {
+void Kernel<Gelu, cpu::Backend>::run(Context& context, const Gelu& op, MatrixView<const float> x,
+                                     MatrixView<float> y) {
   const TraceSpan span(context.trace(), "gelu");
   require_same("Gelu", "x", x.extents(), y.extents());
   require_rows("Gelu", "x", x);
   require_rows("Gelu", "y", y);
   if (x.empty()) return;
-  const cpu::UnaryFn kernel = op.form == Gelu::Form::erf ? context.kernels().gelu_erf : context.kernels().gelu_tanh;
+  const cpu::UnaryFn kernel =
+      op.form == Gelu::Form::erf ? context.kernels().gelu_erf : context.kernels().gelu_tanh;
   for_rows(context, x.rows(), x.cols(), [&](Index r) { kernel(x.row(r).data(), y.row(r).data(), x.cols()); });
 }
 
 template <>
-void Kernel<Add, cpu::Backend>::run(Context& context, const Add&, MatrixView<const float> x, MatrixView<float> y) {
+void Kernel<Add, cpu::Backend>::run(Context& context, const Add&, MatrixView<const float> x,
+                                    MatrixView<float> y) {
   const TraceSpan span(context.trace(), "add");
   require_same("Add", "x", x.extents(), y.extents());
   require_rows("Add", "x", x);
@@ -64,12 +66,14 @@ void Kernel<Add, cpu::Backend>::run(Context& context, const Add&, MatrixView<con
 }
 
 template <>
-void Kernel<SoftCapLogits, cpu::Backend>::run(Context& context, const SoftCapLogits& op, MatrixView<float> y) {
+void Kernel<SoftCapLogits, cpu::Backend>::run(Context& context, const SoftCapLogits& op,
+                                              MatrixView<float> y) {
   const TraceSpan span(context.trace(), "soft_cap");
   NIBBLE_EXPECTS(op.cap > 0, "SoftCapLogits: the cap must be positive, not " + std::to_string(op.cap));
   require_rows("SoftCapLogits", "y", y);
   if (y.empty()) return;
-  for_rows(context, y.rows(), y.cols(), [&](Index r) { context.kernels().soft_cap(y.row(r).data(), y.cols(), op.cap); });
+  for_rows(context, y.rows(), y.cols(),
+           [&](Index r) { context.kernels().soft_cap(y.row(r).data(), y.cols(), op.cap); });
 }
 
 }  // namespace nibble

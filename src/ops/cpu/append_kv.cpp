@@ -19,17 +19,18 @@ void append_rows(Context& context, const KvView& kv, std::span<std::byte* const>
     const Index at = (h * kv_page_tokens + position % kv_page_tokens) * dim;
     const float* from = x[token][h].data();
     if (kv.shape.dtype == DType::f32)
-      std::memcpy(reinterpret_cast<float*>(pages[page]) + at, from, static_cast<std::size_t>(dim) * sizeof(float));
-    else
-      context.kernels().to_half(from, reinterpret_cast<std::uint16_t*>(pages[page]) + at, dim);
+      std::memcpy(reinterpret_cast<float*>(pages[page]) + at, from,
+                  static_cast<std::size_t>(dim) * sizeof(float));
+    else context.kernels().to_half(from, reinterpret_cast<std::uint16_t*>(pages[page]) + at, dim);
   }
 }
 
 void require_page(std::span<std::byte* const> pages, Index position) {
   const auto page = static_cast<std::size_t>(position / kv_page_tokens);
   NIBBLE_EXPECTS(position >= 0 && page < pages.size() && pages[page] != nullptr,
-                 "AppendKv: position " + std::to_string(position) + " has no page (" + std::to_string(pages.size()) +
-                     " pages of " + std::to_string(kv_page_tokens) + " tokens)");
+                 "AppendKv: position " + std::to_string(position) + " has no page (" +
+                     std::to_string(pages.size()) + " pages of " + std::to_string(kv_page_tokens) +
+                     " tokens)");
 }
 
 }  // namespace

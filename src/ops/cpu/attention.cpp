@@ -46,7 +46,8 @@ struct Block {
 };
 
 Block block_of(const Job& job, Index index) {
-  const Index b = job.blocks - 1 - index / job.kv.shape.kv_heads;  // causal work grows with position: longest first
+  const Index b =
+      job.blocks - 1 - index / job.kv.shape.kv_heads;  // causal work grows with position: longest first
   const Index first = b * job.block_tokens, tokens = std::min(job.block_tokens, job.positions.size() - first);
   return {index % job.kv.shape.kv_heads, first, tokens, tokens * job.group};
 }
@@ -59,7 +60,8 @@ struct Partial {
 };
 
 Partial take_partial(Arena& arena, Index rows, Index value_dim) {
-  return {arena.take<float>(rows).data(), arena.take<float>(rows).data(), arena.take<float>(rows * value_dim).data()};
+  return {arena.take<float>(rows).data(), arena.take<float>(rows).data(),
+          arena.take<float>(rows * value_dim).data()};
 }
 
 struct Scratch {
@@ -86,13 +88,18 @@ void gather_queries(const Job& job, const Block& block, float* queries) {
 }
 
 /// One head's rows against `keys` keys from `begin` on inside a page.
-ScoreTile tile_of(const Job& job, const Block& block, Index h, Index page, Index begin, Index keys, float* scores) {
-  return {scores + h * block.tokens * page_keys + begin, page_keys,
+ScoreTile tile_of(const Job& job, const Block& block, Index h, Index page, Index begin, Index keys,
+                  float* scores) {
+  return {scores + h * block.tokens * page_keys + begin,
+          page_keys,
           {job.positions.data() + block.first, static_cast<std::size_t>(block.tokens)},
-          page * page_keys + begin, keys, block.kv_head * job.group + h};
+          page * page_keys + begin,
+          keys,
+          block.kv_head * job.group + h};
 }
 
-/// Keys [begin, end) of a page that some row may see, in multiples of sub_keys; end clipped to the valid keys.
+/// Keys [begin, end) of a page that some row may see, in multiples of sub_keys; end clipped to the valid
+/// keys.
 struct KeyRange {
   Index begin, end;
   bool empty() const noexcept { return begin >= end; }
@@ -104,7 +111,8 @@ KeyRange visible_range(const Job& job, const Block& block, Index page) {
   for (Index begin = 0; begin < keys; begin += sub_keys) {
     const Index end = std::min(keys, begin + sub_keys);
     for (Index h = 0; h < job.group; ++h) {
-      if (job.op.rules.classify(tile_of(job, block, h, page, begin, end - begin, nullptr)) == TileClass::skip) continue;
+      if (job.op.rules.classify(tile_of(job, block, h, page, begin, end - begin, nullptr)) == TileClass::skip)
+        continue;
       range = {std::min(range.begin, begin), end};
       break;
     }
@@ -112,7 +120,8 @@ KeyRange visible_range(const Job& job, const Block& block, Index page) {
   return range;
 }
 
-const std::byte* page_data(const Job& job, std::span<std::byte* const> pages, Index page, Index head, Index key, Index dim) {
+const std::byte* page_data(const Job& job, std::span<std::byte* const> pages, Index page, Index head,
+                           Index key, Index dim) {
   const std::byte* p = pages[static_cast<std::size_t>(page)];
   NIBBLE_EXPECTS(p != nullptr, "Attention: page " + std::to_string(page) + " is needed but not there");
   return p + (head * page_keys + key) * dim * static_cast<Index>(size_of(job.kv.shape.dtype));
@@ -124,11 +133,12 @@ void compute_scores(const Job& job, const Block& block, Index page, const KeyRan
   k.transpose_keys(page_data(job, job.kv.key_pages, page, block.kv_head, range.begin, dim),
                    job.kv.shape.dtype == DType::f16, range.end - range.begin, dim, s.keys + range.begin);
   const Index columns = (range.end - range.begin + 15) / 16 * 16;
-  k.gemm_f32({s.queries, dim, s.keys + range.begin, page_keys, s.scores + range.begin, page_keys, block.rows, columns, dim,
-              false});
+  k.gemm_f32({s.queries, dim, s.keys + range.begin, page_keys, s.scores + range.begin, page_keys, block.rows,
+              columns, dim, false});
   for (Index h = 0; h < job.group; ++h) {
     for (Index begin = range.begin; begin < range.end; begin += sub_keys) {
-      const ScoreTile tile = tile_of(job, block, h, page, begin, std::min(sub_keys, range.end - begin), s.scores);
+      const ScoreTile tile =
+          tile_of(job, block, h, page, begin, std::min(sub_keys, range.end - begin), s.scores);
       const TileClass kind = job.op.rules.classify(tile);
       if (kind != TileClass::skip) {
         job.op.rules.apply(tile, kind);
@@ -159,8 +169,8 @@ bool attend_page(const Job& job, const Block& block, Index page, const Scratch& 
 void merge(const Job& job, Index rows, const Partial& page, const Partial& total) {
   const Index dim = job.kv.shape.value_dim;
   for (Index r = 0; r < rows; ++r)
-    job.context.kernels().merge_page(page.max[r], page.sum[r], page.values + r * dim, total.max + r, total.sum + r,
-                                     total.values + r * dim, dim);
+    job.context.kernels().merge_page(page.max[r], page.sum[r], page.values + r * dim, total.max + r,
+                                     total.sum + r, total.values + r * dim, dim);
 }
 
 void write_out(const Job& job, const Block& block, const Partial& total) {
@@ -171,7 +181,8 @@ void write_out(const Job& job, const Block& block, const Partial& total) {
       float* out = job.out[block.first + t][block.kv_head * job.group + h].data();
       const float sum = total.sum[row];
       if (sum == 0.0f) std::fill_n(out, dim, 0.0f);  // sees no key: its values were never set
-      else for (Index d = 0; d < dim; ++d) out[d] = total.values[row * dim + d] / sum;
+      else
+        for (Index d = 0; d < dim; ++d) out[d] = total.values[row * dim + d] / sum;
     }
 }
 
@@ -226,8 +237,8 @@ void run_pages(const Job& job) {
 
 Index tokens_per_block(Index group) { return group == 1 ? 64 : group <= 3 ? 32 : group <= 7 ? 16 : 8; }
 
-void check(const Attention&, TensorView<const float, 3> q, VectorView<const Index> positions, const KvView& kv,
-           TensorView<float, 3> out) {
+void check(const Attention&, TensorView<const float, 3> q, VectorView<const Index> positions,
+           const KvView& kv, TensorView<float, 3> out) {
   const KvShape& s = kv.shape;
   NIBBLE_EXPECTS(s.kv_heads > 0 && q.extent(1) % s.kv_heads == 0 && q.extent(2) == s.head_dim,
                  "Attention: q " + to_string(q.extents()) + " does not fit " + std::to_string(s.kv_heads) +
@@ -241,12 +252,12 @@ void check(const Attention&, TensorView<const float, 3> q, VectorView<const Inde
                  "Attention: a cache of " + std::string(to_string(s.dtype)) + " is not supported");
   const auto pages = static_cast<std::size_t>((kv.tokens + page_keys - 1) / page_keys);
   NIBBLE_EXPECTS(kv.tokens >= 0 && kv.key_pages.size() >= pages && kv.value_pages.size() >= pages,
-                 "Attention: " + std::to_string(kv.tokens) + " tokens need " + std::to_string(pages) + " pages, there are " +
-                     std::to_string(kv.key_pages.size()));
+                 "Attention: " + std::to_string(kv.tokens) + " tokens need " + std::to_string(pages) +
+                     " pages, there are " + std::to_string(kv.key_pages.size()));
   for (Index t = 1; t < positions.size(); ++t)
-    NIBBLE_EXPECTS(positions[t - 1] <= positions[t], "Attention: positions must not decrease, token " + std::to_string(t) +
-                                                         " is at " + std::to_string(positions[t]) + " after " +
-                                                         std::to_string(positions[t - 1]));
+    NIBBLE_EXPECTS(positions[t - 1] <= positions[t],
+                   "Attention: positions must not decrease, token " + std::to_string(t) + " is at " +
+                       std::to_string(positions[t]) + " after " + std::to_string(positions[t - 1]));
 }
 
 }  // namespace

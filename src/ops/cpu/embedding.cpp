@@ -11,16 +11,17 @@ namespace nibble {
 using namespace cpu_ops;
 
 template <>
-void Kernel<Embedding, cpu::Backend>::run(Context& context, const Embedding& op, VectorView<const std::int32_t> ids,
+void Kernel<Embedding, cpu::Backend>::run(Context& context, const Embedding& op,
+                                          VectorView<const std::int32_t> ids,
                                           const PackedMatrix<cpu::Backend>& table, MatrixView<float> y) {
   const TraceSpan span(context.trace(), "embedding");
   require_length("Embedding", "ids", ids.size(), y.rows());
   require_length("Embedding", "a row of y", y.cols(), table.cols());
   require_rows("Embedding", "y", y);
   for (Index t = 0; t < ids.size(); ++t)
-    NIBBLE_EXPECTS(ids[t] >= 0 && ids[t] < table.rows(), "Embedding: token id " + std::to_string(ids[t]) + " at position " +
-                                                             std::to_string(t) + " is outside a vocabulary of " +
-                                                             std::to_string(table.rows()));
+    NIBBLE_EXPECTS(ids[t] >= 0 && ids[t] < table.rows(),
+                   "Embedding: token id " + std::to_string(ids[t]) + " at position " + std::to_string(t) +
+                       " is outside a vocabulary of " + std::to_string(table.rows()));
   if (y.empty()) return;
   for_rows(context, y.rows(), y.cols() * 8, [&](Index t) {
     table.unpack_row(ids[t], y.row(t));

@@ -22,8 +22,8 @@ using cpu::panel_rows;
 
 namespace {
 
-constexpr Index small_rows = 4;        ///< up to here codes are not widened
-constexpr Index float_chunks = 4;      ///< chunks dequantized at a time: 128 columns x 32 rows x 4 bytes, in L1
+constexpr Index small_rows = 4;    ///< up to here codes are not widened
+constexpr Index float_chunks = 4;  ///< chunks dequantized at a time: 128 columns x 32 rows x 4 bytes, in L1
 constexpr Index rows_per_block = 192;  ///< of activations, which then stay in L2
 
 /// What happens to a tile of sums on its way to y; decided once per call.
@@ -31,10 +31,13 @@ struct Finish {
   const float* bias = nullptr;
   bool add = false;
 
-  void operator()(const float* sums, Index stride, Index rows, Index cols, float* y, Index y_stride, Index first_col) const {
+  void operator()(const float* sums, Index stride, Index rows, Index cols, float* y, Index y_stride,
+                  Index first_col) const {
     for (Index r = 0; r < rows; ++r, sums += stride, y += y_stride) {
-      if (bias != nullptr) for (Index c = 0; c < cols; ++c) y[c] = sums[c] + bias[first_col + c];
-      else if (add) for (Index c = 0; c < cols; ++c) y[c] += sums[c];
+      if (bias != nullptr)
+        for (Index c = 0; c < cols; ++c) y[c] = sums[c] + bias[first_col + c];
+      else if (add)
+        for (Index c = 0; c < cols; ++c) y[c] += sums[c];
       else std::copy_n(sums, cols, y);
     }
   }
@@ -128,9 +131,8 @@ cpu::QuantizedRows quantize(const Work& k) {
   q.scale = arena.take<float>(rows * l.chunks).data();
   q.sum = arena.take<std::int32_t>(rows * l.chunks * l.sets).data();
   q.scaled_sum = arena.take<float>(rows * l.chunks * l.sets).data();
-  for_rows(k.context, rows, l.cols, [&](Index r) {
-    k.context.kernels().quantize_row(k.x.data() + r * k.x.stride(0), l.cols, r, q);
-  });
+  for_rows(k.context, rows, l.cols,
+           [&](Index r) { k.context.kernels().quantize_row(k.x.data() + r * k.x.stride(0), l.cols, r, q); });
   return q;
 }
 
@@ -184,12 +186,12 @@ void run_dot_tile(const Work& k, const cpu::QuantizedRows& q) {
   });
 }
 
-void run_linear(Context& context, MatrixView<const float> x, const PackedMatrix<cpu::Backend>& w, MatrixView<float> y,
-                const Finish& finish) {
+void run_linear(Context& context, MatrixView<const float> x, const PackedMatrix<cpu::Backend>& w,
+                MatrixView<float> y, const Finish& finish) {
   const TraceSpan span(context.trace(), "linear", static_cast<std::int64_t>(w.traffic_bytes()));
   NIBBLE_EXPECTS(x.cols() == w.cols() && y.cols() == w.rows() && x.rows() == y.rows(),
-                 "Linear: x " + to_string(x.extents()) + " and weights " + to_string(Extents<2>{w.rows(), w.cols()}) +
-                     " do not give y " + to_string(y.extents()));
+                 "Linear: x " + to_string(x.extents()) + " and weights " +
+                     to_string(Extents<2>{w.rows(), w.cols()}) + " do not give y " + to_string(y.extents()));
   require_rows("Linear", "x", x);
   require_rows("Linear", "y", y);
   if (y.empty()) return;
@@ -205,14 +207,16 @@ void run_linear(Context& context, MatrixView<const float> x, const PackedMatrix<
 
 template <>
 void Kernel<Linear<epilogue::None>, cpu::Backend>::run(Context& context, const Linear<epilogue::None>&,
-                                                       MatrixView<const float> x, const PackedMatrix<cpu::Backend>& w,
+                                                       MatrixView<const float> x,
+                                                       const PackedMatrix<cpu::Backend>& w,
                                                        MatrixView<float> y) {
   run_linear(context, x, w, y, {});
 }
 
 template <>
 void Kernel<Linear<epilogue::Bias>, cpu::Backend>::run(Context& context, const Linear<epilogue::Bias>& op,
-                                                       MatrixView<const float> x, const PackedMatrix<cpu::Backend>& w,
+                                                       MatrixView<const float> x,
+                                                       const PackedMatrix<cpu::Backend>& w,
                                                        MatrixView<float> y) {
   require_length("Linear", "bias", op.epilogue.bias.size(), w.rows());
   require_rows("Linear", "bias", op.epilogue.bias);
@@ -221,7 +225,8 @@ void Kernel<Linear<epilogue::Bias>, cpu::Backend>::run(Context& context, const L
 
 template <>
 void Kernel<Linear<epilogue::Add>, cpu::Backend>::run(Context& context, const Linear<epilogue::Add>&,
-                                                      MatrixView<const float> x, const PackedMatrix<cpu::Backend>& w,
+                                                      MatrixView<const float> x,
+                                                      const PackedMatrix<cpu::Backend>& w,
                                                       MatrixView<float> y) {
   run_linear(context, x, w, y, {nullptr, true});
 }

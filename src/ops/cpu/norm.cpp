@@ -39,7 +39,8 @@ void Kernel<LayerNorm, cpu::Backend>::run(Context& context, const LayerNorm& op,
   require_rows("LayerNorm", "y", y);
   if (x.empty()) return;
   for_rows(context, x.rows(), x.cols(), [&](Index r) {
-    context.kernels().layer_norm(x.row(r).data(), weight.data(), bias.data(), y.row(r).data(), x.cols(), op.eps);
+    context.kernels().layer_norm(x.row(r).data(), weight.data(), bias.data(), y.row(r).data(), x.cols(),
+                                 op.eps);
   });
 }
 
@@ -51,9 +52,8 @@ void Kernel<Softmax, cpu::Backend>::run(Context& context, const Softmax& op, Mat
   require_rows("Softmax", "x", x);
   require_rows("Softmax", "y", y);
   if (x.empty()) return;
-  for_rows(context, x.rows(), x.cols(), [&](Index r) {
-    context.kernels().softmax(x.row(r).data(), y.row(r).data(), x.cols(), op.scale);
-  });
+  for_rows(context, x.rows(), x.cols(),
+           [&](Index r) { context.kernels().softmax(x.row(r).data(), y.row(r).data(), x.cols(), op.scale); });
 }
 
 }  // namespace nibble

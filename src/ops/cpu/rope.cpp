@@ -19,8 +19,9 @@ void Kernel<Rope, cpu::Backend>::run(Context& context, const Rope& op, VectorVie
   const TraceSpan span(context.trace(), "rope");
   const Index half = op.frequencies.size(), tokens = x.extent(0), heads = x.extent(1);
   require_length("Rope", "positions", positions.size(), tokens);
-  NIBBLE_EXPECTS(2 * half <= x.extent(2), "Rope: " + std::to_string(half) + " frequencies need a head of at least " +
-                                              std::to_string(2 * half) + " features, x is " + to_string(x.extents()));
+  NIBBLE_EXPECTS(2 * half <= x.extent(2),
+                 "Rope: " + std::to_string(half) + " frequencies need a head of at least " +
+                     std::to_string(2 * half) + " features, x is " + to_string(x.extents()));
   require_rows("Rope", "x", x);
   require_rows("Rope", "frequencies", op.frequencies);
   if (x.empty() || half == 0) return;

@@ -10,9 +10,10 @@ template <>
 void Kernel<RotateKeys, cpu::Backend>::run(ExecutionContext<cpu::Backend>& ctx, const RotateKeys& op,
                                            const KvView& kv) {
   NIBBLE_EXPECTS(op.first >= 0 && op.count >= 0 && op.first <= kv.tokens - op.count,
-                 "rotate_keys: positions [" + std::to_string(op.first) + ", +" + std::to_string(op.count) + ") of " +
-                     std::to_string(kv.tokens));
-  NIBBLE_EXPECTS(2 * op.rope.frequencies.size() <= kv.shape.head_dim, "rotate_keys: more rotary pairs than a head has");
+                 "rotate_keys: positions [" + std::to_string(op.first) + ", +" + std::to_string(op.count) +
+                     ") of " + std::to_string(kv.tokens));
+  NIBBLE_EXPECTS(2 * op.rope.frequencies.size() <= kv.shape.head_dim,
+                 "rotate_keys: more rotary pairs than a head has");
   const TraceSpan span(ctx.trace(), "rotate_keys");
   parallel_for(ctx.executor(), op.count, 32, [&](Index begin, Index end, Index) {
     RotateKeys part = op;

@@ -19,7 +19,8 @@ inline constexpr Index elements_per_task = 32768;
 
 template <std::size_t R>
 void require_same(const char* op, const char* what, const Extents<R>& a, const Extents<R>& b) {
-  NIBBLE_EXPECTS(a == b, std::string(op) + ": " + what + " " + to_string(a) + " does not match " + to_string(b));
+  NIBBLE_EXPECTS(a == b,
+                 std::string(op) + ": " + what + " " + to_string(a) + " does not match " + to_string(b));
 }
 inline void require_length(const char* op, const char* what, Index length, Index expected) {
   NIBBLE_EXPECTS(length == expected, std::string(op) + ": " + what + " has " + std::to_string(length) +

@@ -30,8 +30,8 @@ static inline I load_quad(const std::uint8_t* lines, i64 quad, I table) {
 
 /// Dot products of 8 rows with M activation rows over `quads` quads.
 template <CodeKind Kind, int M>
-static inline void dot_rows(const std::uint8_t* lines, i64 first, i64 quads, I table, const std::int8_t* q, i64 q_stride,
-                            I (&acc)[M]) {
+static inline void dot_rows(const std::uint8_t* lines, i64 first, i64 quads, I table, const std::int8_t* q,
+                            i64 q_stride, I (&acc)[M]) {
   I words[M];
   NIBBLE_UNROLL
   for (int m = 0; m < M; ++m) words[m] = acc[m] = _mm256_setzero_si256();
@@ -58,8 +58,8 @@ static inline void dot_rows(const std::uint8_t* lines, i64 first, i64 quads, I t
 
 /// One chunk into c[M][32].
 template <CodeKind Kind, int M>
-static inline void dot_chunk(const PackedLayout& l, const ChunkPlace& at, i64 chunk, const QuantizedRows& x, i64 row, I table,
-                             float* c) {
+static inline void dot_chunk(const PackedLayout& l, const ChunkPlace& at, i64 chunk, const QuantizedRows& x,
+                             i64 row, I table, float* c) {
   const i64 quads = 8 / l.sets, q_stride = x.chunks * chunk_cols, g = row * x.chunks + chunk;
   for (i64 r = 0; r < panel_rows; r += W) {
     const std::uint8_t* lines = at.codes + r / 16 * (l.chunk_bytes / 2) + r % 16 * 4;
@@ -67,8 +67,10 @@ static inline void dot_chunk(const PackedLayout& l, const ChunkPlace& at, i64 ch
       I acc[M];
       dot_rows<Kind, M>(lines, set * quads, quads, table, x.q + g * chunk_cols, q_stride, acc);
       const F scale = load_parameter(at.header + set * scale_set_bytes(l), l.scale_f16, r);
-      const F min = l.has_min ? load_parameter(at.header + l.sets * scale_set_bytes(l) + set * min_set_bytes(l), l.min_f16, r)
-                              : set1(0.0f);
+      const F min =
+          l.has_min
+              ? load_parameter(at.header + l.sets * scale_set_bytes(l) + set * min_set_bytes(l), l.min_f16, r)
+              : set1(0.0f);
       NIBBLE_UNROLL
       for (int m = 0; m < M; ++m) {
         const i64 mg = g + m * x.chunks, s = mg * l.sets + set;
@@ -83,14 +85,17 @@ static inline void dot_chunk(const PackedLayout& l, const ChunkPlace& at, i64 ch
 }
 
 template <CodeKind Kind, int M>
-static void dot_panel(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, float* c) {
+static void dot_panel(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row,
+                      float* c) {
   for (i64 i = 0; i < M * panel_rows; i += W) store(c + i, set1(0.0f));
   const I table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(l.codebook)));
-  for (i64 chunk = 0; chunk < l.chunks; ++chunk) dot_chunk<Kind, M>(l, place_of(l, panel, chunk), chunk, x, row, table, c);
+  for (i64 chunk = 0; chunk < l.chunks; ++chunk)
+    dot_chunk<Kind, M>(l, place_of(l, panel, chunk), chunk, x, row, table, c);
 }
 
 template <CodeKind Kind>
-static void dot_any(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m, float* c) {
+static void dot_any(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m,
+                    float* c) {
   switch (m) {
     case 1: return dot_panel<Kind, 1>(l, panel, x, row, c);
     case 2: return dot_panel<Kind, 2>(l, panel, x, row, c);
@@ -99,7 +104,8 @@ static void dot_any(const PackedLayout& l, const std::uint8_t* panel, const Quan
   }
 }
 
-void dot_small(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m, float* c) {
+void dot_small(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m,
+               float* c) {
   if (l.kind == PanelKind::codes8) return dot_any<CodeKind::bytes>(l, panel, x, row, m, c);
   if (l.has_codebook) return dot_any<CodeKind::codebook>(l, panel, x, row, m, c);
   return dot_any<CodeKind::nibbles>(l, panel, x, row, m, c);

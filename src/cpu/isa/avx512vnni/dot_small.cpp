@@ -19,7 +19,8 @@ struct Codes {
   I table;
   explicit Codes(const PackedLayout& l) : table(_mm512_setzero_si512()) {
     if (Kind == CodeKind::codebook) {
-      const __m128i values = _mm_xor_si128(_mm_load_si128(reinterpret_cast<const __m128i*>(l.codebook)), _mm_set1_epi8(-128));
+      const __m128i values =
+          _mm_xor_si128(_mm_load_si128(reinterpret_cast<const __m128i*>(l.codebook)), _mm_set1_epi8(-128));
       table = _mm512_broadcast_i32x4(values);
     }
   }
@@ -43,7 +44,8 @@ struct Codes {
 /// 16 rows of one chunk: y[m] += its part of the product.
 template <CodeKind Kind, int Sets, int M>
 static inline void dot_half(const PackedLayout& l, const Codes<Kind>& codes, const std::uint8_t* lines,
-                            const std::uint8_t* header, i64 half, const QuantizedRows& x, i64 g, std::int32_t zero, F (&y)[M]) {
+                            const std::uint8_t* header, i64 half, const QuantizedRows& x, i64 g,
+                            std::int32_t zero, F (&y)[M]) {
   const i64 q_stride = x.chunks * chunk_cols;
   const std::int8_t* q = x.q + g * chunk_cols;
   NIBBLE_UNROLL
@@ -69,7 +71,8 @@ static inline void dot_half(const PackedLayout& l, const Codes<Kind>& codes, con
     for (int m = 0; m < M; ++m)
       y[m] = fma(to_float(add_i(a[m], b[m])) * scale, set1(x.scale[g + m * x.chunks]), y[m]);
     if (l.has_min) {
-      const F min = load_parameter(header + Sets * scale_set_bytes(l) + set * min_set_bytes(l), l.min_f16, half * 16);
+      const F min =
+          load_parameter(header + Sets * scale_set_bytes(l) + set * min_set_bytes(l), l.min_f16, half * 16);
       NIBBLE_UNROLL
       for (int m = 0; m < M; ++m) y[m] = fnma(min, set1(x.scaled_sum[(g + m * x.chunks) * Sets + set]), y[m]);
     }
@@ -77,7 +80,8 @@ static inline void dot_half(const PackedLayout& l, const Codes<Kind>& codes, con
 }
 
 template <CodeKind Kind, int Sets, int M>
-static void dot_panel(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, float* c) {
+static void dot_panel(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row,
+                      float* c) {
   const Codes<Kind> codes(l);
   const std::int32_t zero = Kind == CodeKind::codebook ? 128 : l.zero;
   F low[M], high[M];
@@ -101,7 +105,8 @@ static void dot_panel(const PackedLayout& l, const std::uint8_t* panel, const Qu
 }
 
 template <CodeKind Kind, int Sets>
-static void dot_any(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m, float* c) {
+static void dot_any(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m,
+                    float* c) {
   switch (m) {
     case 1: return dot_panel<Kind, Sets, 1>(l, panel, x, row, c);
     case 2: return dot_panel<Kind, Sets, 2>(l, panel, x, row, c);
@@ -111,12 +116,14 @@ static void dot_any(const PackedLayout& l, const std::uint8_t* panel, const Quan
 }
 
 template <CodeKind Kind>
-static void dot_sets(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m, float* c) {
+static void dot_sets(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m,
+                     float* c) {
   if (l.sets == 2) dot_any<Kind, 2>(l, panel, x, row, m, c);
   else dot_any<Kind, 1>(l, panel, x, row, m, c);
 }
 
-void dot_small(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m, float* c) {
+void dot_small(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m,
+               float* c) {
   if (l.kind == PanelKind::codes8) return dot_sets<CodeKind::bytes>(l, panel, x, row, m, c);
   if (l.has_codebook) return dot_sets<CodeKind::codebook>(l, panel, x, row, m, c);
   return dot_sets<CodeKind::nibbles>(l, panel, x, row, m, c);

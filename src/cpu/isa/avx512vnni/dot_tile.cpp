@@ -31,7 +31,8 @@ static void widen_codes(const PackedLayout& l, const std::uint8_t* lines, I tabl
 }
 
 void widen(const PackedLayout& l, const std::uint8_t* panel, const WidePanel& out) {
-  const __m128i values = _mm_xor_si128(_mm_load_si128(reinterpret_cast<const __m128i*>(l.codebook)), _mm_set1_epi8(-128));
+  const __m128i values =
+      _mm_xor_si128(_mm_load_si128(reinterpret_cast<const __m128i*>(l.codebook)), _mm_set1_epi8(-128));
   const I table = _mm512_broadcast_i32x4(values);
   const i64 sets = l.sets;
   for (i64 chunk = 0; chunk < l.chunks; ++chunk) {
@@ -57,8 +58,8 @@ struct Panels {
 
 /// A scale set's integer sums, scaled, into c[R][64].
 template <int R, int V, int Sets, bool Min>
-static inline void add_scaled(const Panels& p, const QuantizedRows& x, const i64 (&rows)[R], i64 chunk, i64 set,
-                              const I (&acc)[R][V], float* c) {
+static inline void add_scaled(const Panels& p, const QuantizedRows& x, const i64 (&rows)[R], i64 chunk,
+                              i64 set, const I (&acc)[R][V], float* c) {
   const i64 at = (chunk * Sets + set) * panel_rows;
   F scale[V], min[V];
   NIBBLE_UNROLL
@@ -83,7 +84,8 @@ static inline void add_scaled(const Panels& p, const QuantizedRows& x, const i64
 static inline void keep_order() { asm volatile("" ::: "memory"); }
 
 template <int R, int V, int Sets, bool Min>
-__attribute__((noinline)) static void tile(const Panels& p, const QuantizedRows& x, i64 row, i64 m, float* c) {
+__attribute__((noinline)) static void tile(const Panels& p, const QuantizedRows& x, i64 row, i64 m,
+                                           float* c) {
   i64 rows[R];
   const std::int8_t* q[R];
   NIBBLE_UNROLL
@@ -126,7 +128,8 @@ __attribute__((noinline)) static void tile(const Panels& p, const QuantizedRows&
 }
 
 template <int R, int V>
-static void tile_of(const PackedLayout& l, const Panels& p, const QuantizedRows& x, i64 row, i64 m, float* c) {
+static void tile_of(const PackedLayout& l, const Panels& p, const QuantizedRows& x, i64 row, i64 m,
+                    float* c) {
   if (l.sets == 2) {
     if (l.has_min) tile<R, V, 2, true>(p, x, row, m, c);
     else tile<R, V, 2, false>(p, x, row, m, c);
@@ -136,7 +139,8 @@ static void tile_of(const PackedLayout& l, const Panels& p, const QuantizedRows&
   }
 }
 
-void dot_tile(const PackedLayout& l, const WidePanel& a, const WidePanel& b, const QuantizedRows& x, i64 row, i64 m, float* c) {
+void dot_tile(const PackedLayout& l, const WidePanel& a, const WidePanel& b, const QuantizedRows& x, i64 row,
+              i64 m, float* c) {
   if (b.codes != nullptr) {
     if (m > 4) tile_of<6, 4>(l, {a, b}, x, row, m, c);
     else tile_of<4, 4>(l, {a, b}, x, row, m, c);

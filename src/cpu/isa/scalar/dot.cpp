@@ -8,7 +8,8 @@ namespace nibble::cpu::scalar {
 #include "cpu/isa/panel_access.hpp"
 
 /// Row r's dot product over one scale set of a chunk.
-static std::int32_t dot_set(const PackedLayout& l, const std::uint8_t* codes, const std::int8_t* q, i64 r, i64 set) {
+static std::int32_t dot_set(const PackedLayout& l, const std::uint8_t* codes, const std::int8_t* q, i64 r,
+                            i64 set) {
   const std::uint8_t* lines = codes + r / 16 * (l.chunk_bytes / 2) + r % 16 * 4;
   const i64 quads = 8 / l.sets;
   std::int32_t sum = 0;
@@ -24,7 +25,8 @@ static std::int32_t dot_set(const PackedLayout& l, const std::uint8_t* codes, co
   return sum;
 }
 
-void dot_small(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m, float* c) {
+void dot_small(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m,
+               float* c) {
   for (i64 i = 0; i < m * panel_rows; ++i) c[i] = 0.0f;
   for (i64 chunk = 0; chunk < l.chunks; ++chunk) {
     const ChunkPlace at = place_of(l, panel, chunk);
@@ -36,7 +38,8 @@ void dot_small(const PackedLayout& l, const std::uint8_t* panel, const Quantized
           float& y = c[i * panel_rows + r];
           y += static_cast<float>(dot_set(l, at.codes, x.q + g * chunk_cols, r, set)) * scale * x.scale[g];
           if (l.has_min)
-            y -= load_parameter(at.header + l.sets * scale_set_bytes(l) + set * min_set_bytes(l), l.min_f16, r) *
+            y -= load_parameter(at.header + l.sets * scale_set_bytes(l) + set * min_set_bytes(l), l.min_f16,
+                                r) *
                  x.scaled_sum[g * l.sets + set];
         }
       }
