@@ -103,14 +103,14 @@ bool Generator::prefill(Logits& logits, GenerateResult& result) {
 
 FinishReason Generator::decode(Logits& logits, const TextCallback& callback, GenerateResult& result) {
   const Tokenizer& tokenizer = model_->tokenizer();
-  TokenStream stream(tokenizer, {.stop_strings = options_.stop_strings});
+  TokenStream stream(tokenizer, {.stop = options_.stop_strings});
   Token token = 0;
   const auto emit = [&](const std::string& text) {
     result.text += text;
     return !callback || callback(text, token);
   };
   const auto finish = [&](FinishReason reason) {
-    const std::string rest = stream.finish();
+    const std::string rest = stream.flush();
     return rest.empty() || emit(rest) ? reason : FinishReason::cancelled;
   };
   for (Index drawn = 0; drawn != options_.max_tokens; ++drawn) {
