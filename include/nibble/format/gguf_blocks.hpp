@@ -43,10 +43,11 @@ float encode_symmetric(ConstFloats<32> x, Importance importance,
   constexpr auto zero = static_cast<float>(F::zero), top = 2 * zero - 1;
   float d = signed_extreme(x) / -zero;
   if (!importance.empty()) {
-    d = search_scale(LinearLevels{-F::zero, F::zero - 1}, x, importance, d, HalfStorage{}).scale;
+    const LinearLevels levels{-F::zero, F::zero - 1};
+    d = search_scale(levels, x, importance, d, HalfStorage{}).scale;
     const float inverse = safe_inverse(d);
     for (std::size_t i = 0; i < 32; ++i)
-      codes[i] = truncate_code(std::nearbyint(x[i] * inverse) + zero, top);
+      codes[i] = static_cast<std::uint8_t>(levels.nearest(x[i] * inverse) + zero);
     return d;
   }
   if (!fits_half(d)) d = half::saturated(d);
@@ -70,11 +71,11 @@ inline GroupScale encode_asymmetric(ConstFloats<32> x, Importance importance, fl
                                            static_cast<double>(top)));
   }
   if (!importance.empty()) {
-    const auto p =
-        search_scale_min(LinearLevels{0, static_cast<int>(top)}, x, importance, {d, -low}, HalfStorage{});
+    const LinearLevels levels{0, static_cast<int>(top)};
+    const GroupScale p = search_scale_min(levels, x, importance, {d, -low}, HalfStorage{});
     const float inverse = safe_inverse(p.scale);
     for (std::size_t i = 0; i < 32; ++i)
-      codes[i] = truncate_code(std::nearbyint((x[i] + p.min) * inverse), top);
+      codes[i] = static_cast<std::uint8_t>(levels.nearest((x[i] + p.min) * inverse));
     return p;
   }
   const float inverse = d == 0 ? 0.0f : safe_inverse(d);
@@ -222,16 +223,17 @@ struct Q8_0 {
     for (std::size_t j = 0; j < 32; ++j) b.qs[j] = static_cast<std::int8_t>(codes[j] - 128);
   }
   static void encode(ConstFloats<32> x, Block& b, Importance importance = {}) noexcept {
+    constexpr LinearLevels levels{-127, 127};
     float d = std::abs(detail::signed_extreme(x)) / 127;
     const bool searched = !importance.empty();
-    if (searched) d = search_scale(LinearLevels{-127, 127}, x, importance, d, HalfStorage{}).scale;
+    if (searched) d = search_scale(levels, x, importance, d, HalfStorage{}).scale;
     else if (!detail::fits_half(d)) d = half::saturated(d);
-    const float inverse = d == 0 ? 0.0f : safe_inverse(d);
     b.d = half::saturated(d);
-    for (std::size_t j = 0; j < 32; ++j) {  // ties: away from zero is the format's own rule
+    const float inverse = d == 0 ? 0.0f : safe_inverse(d);
+    for (std::size_t j = 0; j < 32; ++j) {  // the plain rule rounds ties away from zero
       const float t = x[j] * inverse;
       b.qs[j] =
-          static_cast<std::int8_t>(std::clamp(searched ? std::nearbyint(t) : std::round(t), -127.0f, 127.0f));
+          static_cast<std::int8_t>(searched ? levels.nearest(t) : std::clamp(std::round(t), -127.0f, 127.0f));
     }
   }
 };

@@ -18,10 +18,10 @@ namespace nibble {
 namespace detail {
 inline constexpr std::array<std::int8_t, 16> iq4_codebook{-127, -104, -83, -65, -49, -35, -22, -10,
                                                           1,    13,   25,  38,  53,  69,  89,  113};
-inline constexpr std::array<float, 16> iq4_levels = [] {
+inline constexpr CodebookLevels iq4_levels = [] {
   std::array<float, 16> f{};
   for (std::size_t i = 0; i < 16; ++i) f[i] = static_cast<float>(iq4_codebook[i]);
-  return f;
+  return CodebookLevels(f);
 }();
 }  // namespace detail
 
@@ -46,7 +46,7 @@ struct IQ4_NL {
   }
   /// Always searches the scale; the plain choice puts the most extreme weight on C[0] = -127.
   static void encode(ConstFloats<32> x, Block& b, Importance importance = {}) noexcept {
-    const CodebookLevels levels{detail::iq4_levels};
+    const CodebookLevels& levels = detail::iq4_levels;
     float extreme = x[0];
     for (float v : x) if (std::abs(v) > std::abs(extreme)) extreme = v;
     const float d[1] = {search_scale(levels, x, importance, extreme / -127, HalfStorage{}).scale};

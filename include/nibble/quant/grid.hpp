@@ -51,9 +51,9 @@ namespace detail {
 /// Least squares of x against levels c: scale alone, or scale and minimum.
 inline GroupParams least_squares(std::span<const float> c, std::span<const float> x, std::span<const float> w,
                                  bool with_min, GroupParams fallback) noexcept {
-  nibble::detail::FitSums s;
+  nibble::detail::FitSums<double> s;
   for (std::size_t i = 0; i < x.size(); ++i)
-    s.add(nibble::detail::importance_at(w, i), static_cast<double>(c[i]), static_cast<double>(x[i]));
+    s.add(w.empty() ? 1.0 : static_cast<double>(w[i]), static_cast<double>(c[i]), static_cast<double>(x[i]));
   const double det = with_min ? s.cc * s.w - s.c * s.c : s.cc;
   if (!(det > 0)) return fallback;
   GroupParams p = fallback;
@@ -105,10 +105,10 @@ class IntegerGrid {
 
   std::uint8_t nearest(const GroupParams& p, float x) const noexcept {
     const float t = (x + p.min) * safe_inverse(p.scale);
-    if (!linear_) return code_of_[CodebookLevels{values_}.code(t)];
-    const float q =
-        std::clamp(std::nearbyintf(t) + p.zero, static_cast<float>(low_), static_cast<float>(high_));
-    return static_cast<std::uint8_t>(static_cast<int>(q) - first_);
+    if (!linear_) return code_of_[codebook_.code(t)];
+    const int zero = static_cast<int>(p.zero);
+    const float q = LinearLevels{low_ - zero, high_ - zero}.nearest(t);
+    return static_cast<std::uint8_t>(static_cast<int>(q) + zero - first_);
   }
   float value(const GroupParams& p, std::uint8_t code) const noexcept {
     return p.scale * (codebook_value(spec_, code) - p.zero) - p.min;
@@ -143,7 +143,7 @@ class IntegerGrid {
                  ? search_scale_min(levels, x, w, {plain.scale, plain.min}, storage())
                  : search_scale(levels, x, w, plain.scale, storage());
     };
-    const GroupScale best = linear_ ? search(LinearLevels{low_, high_}) : search(CodebookLevels{values_});
+    const GroupScale best = linear_ ? search(LinearLevels{low_, high_}) : search(codebook_);
     return {best.scale, 0, best.min};
   }
 
@@ -152,14 +152,14 @@ class IntegerGrid {
     double e = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double d = static_cast<double>(x[i]) - static_cast<double>(value(p, nearest(p, x[i])));
-      e += nibble::detail::importance_at(w, i) * d * d;
+      e += (w.empty() ? 1.0 : static_cast<double>(w[i])) * d * d;
     }
     return e;
   }
 
  private:
-  float top() const noexcept { return linear_ ? static_cast<float>(high_) : values_.back(); }
-  float bottom() const noexcept { return linear_ ? static_cast<float>(low_) : values_.front(); }
+  float top() const noexcept { return linear_ ? static_cast<float>(high_) : codebook_.top(); }
+  float bottom() const noexcept { return linear_ ? static_cast<float>(low_) : codebook_.bottom(); }
 
   /// What the spec keeps of a scale and a minimum.
   struct Storage {
@@ -181,10 +181,10 @@ class IntegerGrid {
   GroupParams plain_group(std::span<const float> x) const noexcept {
     detail::Range r = detail::range_of(x);
     GroupParams p;
-    const auto steps = static_cast<double>(high_ - low_);
+    const double steps = static_cast<double>(top()) - static_cast<double>(bottom());
     if (spec_.offset == OffsetKind::float_min) {
-      p.min = -r.low;
       p.scale = static_cast<float>((static_cast<double>(r.high) - static_cast<double>(r.low)) / steps);
+      p.min = p.scale * bottom() - r.low;
       return rounded(p);
     }
     if (spec_.offset == OffsetKind::int_zero) {  // zero must be a code, so the range reaches it
@@ -192,7 +192,7 @@ class IntegerGrid {
       r.high = std::max(r.high, 0.0f);
       p.scale = static_cast<float>((static_cast<double>(r.high) - static_cast<double>(r.low)) / steps);
       p = rounded(p);
-      p.zero = std::clamp(std::nearbyintf(-r.low * safe_inverse(p.scale)), 0.0f, static_cast<float>(high_));
+      p.zero = LinearLevels{0, high_}.nearest(-r.low * safe_inverse(p.scale));
       return p;
     }
     if (spec_.codebook == Codebook::linear_unsigned) {
@@ -218,15 +218,17 @@ class IntegerGrid {
       return codebook_value(spec_, a) == codebook_value(spec_, b);
     };
     code_of_.erase(std::unique(code_of_.begin(), code_of_.end(), same), code_of_.end());
-    for (const std::uint8_t c : code_of_) values_.push_back(codebook_value(spec_, c));
+    std::vector<float> values;
+    for (const std::uint8_t c : code_of_) values.push_back(codebook_value(spec_, c));
+    codebook_ = CodebookLevels(values);
   }
 
   QuantSpec spec_;
   Fit fit_;
   int low_ = 0, high_ = 0, first_ = 0;  ///< linear codes as numbers; code = number - first_
   bool linear_ = true;
-  std::vector<float> values_;           ///< a codebook, ascending
-  std::vector<std::uint8_t> code_of_;
+  CodebookLevels codebook_;
+  std::vector<std::uint8_t> code_of_;   ///< of each value of the codebook
 };
 
 /// The grid of a one-level block format (q4_0 .. q8_0, iq4_nl, or a user's own): block_size == sub_group.
@@ -266,10 +268,10 @@ class BlockGrid {
   std::uint8_t nearest(const GroupParams& p, float x) const noexcept {
     const float t = (x + p.min) * safe_inverse(p.scale);
     if constexpr (requires { F::codebook[0]; }) {
-      return static_cast<std::uint8_t>(CodebookLevels{levels_}.code(t));
+      return static_cast<std::uint8_t>(levels_.code(t));
     } else {
-      constexpr auto zero = static_cast<float>(F::zero), top = static_cast<float>((1 << F::code_bits) - 1);
-      return static_cast<std::uint8_t>(std::clamp(std::nearbyintf(t) + zero, 0.0f, top));
+      constexpr LinearLevels levels{-F::zero, (1 << F::code_bits) - 1 - F::zero};
+      return static_cast<std::uint8_t>(static_cast<int>(levels.nearest(t)) + F::zero);
     }
   }
   float value(const GroupParams& p, std::uint8_t code) const noexcept {
@@ -304,7 +306,7 @@ class BlockGrid {
   static constexpr auto levels_ = [] {
     std::array<float, std::size_t{1} << F::code_bits> v{};
     for (std::size_t i = 0; i < v.size(); ++i) v[i] = code_value<F>(static_cast<std::uint8_t>(i));
-    return v;
+    return CodebookLevels(v);
   }();
 };
 

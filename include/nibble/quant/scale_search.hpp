@@ -39,35 +39,45 @@ struct ScaleZero {
   int zero = 0;
 };
 
-/// Searches scale and integer zero together: shrunken ranges, each with the zero that follows from its lower
-/// end, its middle or its upper end, and one step of the zero to either side of the best.
+/// Searches scale and integer zero together: ranges a little smaller or larger than the data's, each with the
+/// zero that follows from keeping its lower end, its middle or its upper end; then one step of the zero to
+/// either side of the best.
 template <class Storage>
 ScaleZero search_scale_zero(int top, std::span<const float> x, std::span<const float> w, ScaleZero first,
                             Storage storage) noexcept {
-  const detail::Range range = detail::range_of(x);
+  const auto levels_of = [top](int zero) { return LinearLevels{-zero, top - zero}; };
   ScaleZero best = first;
-  double error = group_error(LinearLevels{-first.zero, top - first.zero}, x, w, first.scale);
-  const auto refine = [&](float scale, float zero) {
-    const int z = static_cast<int>(std::clamp(std::nearbyintf(zero), 0.0f, static_cast<float>(top)));
-    const LinearLevels levels{-z, top - z};
-    const auto offer = [&](float s) {
-      if (!std::isfinite(s)) return;
-      const GroupScale p = storage({s, 0});
-      const double e = group_error(levels, x, w, p);
-      if (e < error) { error = e; best = {p, z}; }
-    };
-    offer(scale);
-    const auto sums = nibble::detail::sums_at(levels, x, w, storage({scale, 0}));
-    if (sums.cc > 0) offer(static_cast<float>(sums.xc / sums.cc));
+  double error = group_error(levels_of(first.zero), x, w, first.scale);
+  const auto refine = [&](float scale, int zero) {
+    const LinearLevels levels = levels_of(std::clamp(zero, 0, top));
+    nibble::detail::BestFit fit(levels, x, w, storage, {scale, 0});
+    fit.refine({scale, 0}, false);
+    if (fit.error() < error) {
+      error = fit.error();
+      best = {fit.best(), -levels.low};
+    }
   };
-  for (const float cover : {1.0f, 0.95f, 0.9f, 0.85f, 0.8f, 0.75f, 0.7f, 1.06f}) {
-    const float scale = first.scale.scale * cover;
-    const float from_low = -range.low * safe_inverse(scale);
-    const float outside = static_cast<float>(top) * (1 / cover - 1);  // codes that no longer fit
-    for (const float share : {0.0f, 0.5f, 1.0f}) refine(scale, from_low - share * outside);
+  const detail::Range range = detail::range_of(x);
+  const float width = first.scale.scale * static_cast<float>(top), low = -range.low * safe_inverse(width);
+  const nibble::detail::ScanView scan(x, w, 0, width);  // the data lie within -low .. 1 - low
+  if (scan.norm == 0 || !std::isfinite(width)) return best;
+  float most = 0, scale = 0;
+  int zero = first.zero;
+  for (const float cover : nibble::detail::covers) {
+    const float step = cover / static_cast<float>(top);
+    for (const float share : {0.0f, 0.5f, 1.0f}) {
+      const float at = std::clamp((low - share * (1 - cover)) / step, 0.0f, static_cast<float>(top));
+      const int z = static_cast<int>(round_to_integer(at));
+      const auto s = scan.sums(levels_of(z), step, 0);
+      if (s.explained() > most) {
+        most = s.explained();
+        scale = s.scale();
+        zero = z;
+      }
+    }
   }
-  for (const int step : {-1, 1}) refine(best.scale.scale, static_cast<float>(best.zero + step));
-  refine(best.scale.scale, static_cast<float>(best.zero));
+  if (most > 0) refine(scale * width, zero);
+  for (const int step : {-1, 0, 1}) refine(best.scale.scale, best.zero + step);
   return best;
 }
 
