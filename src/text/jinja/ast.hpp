@@ -73,7 +73,7 @@ struct MacroDefinition {
   std::string name;
   std::vector<std::pair<NameId, std::string>> parameters = {};
   std::vector<ExprPtr> defaults = {};  // of the last parameters
-  Body body = {};
+  Body body;
   bool uses_varargs = false, uses_kwargs = false, uses_caller = false;
 };
 

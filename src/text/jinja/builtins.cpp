@@ -78,6 +78,7 @@ Object loop_cycle(const Loop& loop, const Args& args) {
 
 Object loop_changed(Interpreter& in, Loop& loop, const Args& args) {
   if (!args.keyword.empty()) fail("loop.changed takes no keyword arguments");
+  if (loop.over) fail_unsupported("'loop.changed' after the loop");
   depth_around(args.positional);
   if (loop.last_changed && loop.last_changed->size() == args.positional.size() &&
       std::equal(args.positional.begin(), args.positional.end(), loop.last_changed->begin(),

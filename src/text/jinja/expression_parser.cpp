@@ -12,6 +12,7 @@ namespace {
 
 constexpr int max_parser_nesting = 300;  // about three levels for a pair of parentheses
 constexpr int max_tree_depth = 400;
+constexpr std::size_t max_names = 1000;  // keyword arguments of a call; each is compared with the others
 
 int deepest(const ExprPtr& e) noexcept { return e ? e->depth : 0; }
 int deepest(const std::vector<ExprPtr>& list) noexcept {
@@ -76,6 +77,10 @@ std::string describe(const Token& token) {
     case Token::Kind::data: return "text";
     default: return "'" + token.text + "'";
   }
+}
+
+[[noreturn]] void fail_names(int line) {
+  throw Error(Errc::out_of_memory, "line " + std::to_string(line) + ": too many keyword arguments");
 }
 
 [[noreturn]] void fail_unknown(int line, const char* what, const std::string& name) {
@@ -423,6 +428,7 @@ ArgumentList ExpressionParser::parse_arguments() {
       list.spread_map = parse_expression();
     } else if (current().kind == Token::Kind::name && following().is_op("=")) {
       ensure(!list.spread_map);
+      if (list.keyword.size() >= max_names) fail_names(line);
       const std::string name = take().text;
       take();
       for (const auto& keyword : list.keyword) {

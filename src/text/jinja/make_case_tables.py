@@ -40,8 +40,10 @@ def special(function):
 
 
 def ignorable(c):
-    # A sigma between "A" and c, with a cased letter after c, is final unless c is skipped over.
-    return ("A\u03a3" + c + "A").lower()[1] == "\u03c3" and not (c.isupper() or c.islower() or c.istitle())
+    """Whether the rule for a sigma at the end of a word skips c, found by asking str.lower."""
+    if c.isupper() or c.islower() or c.istitle():
+        return (c + "\u03a3").lower()[-1] == "\u03c3"
+    return ("A\u03a3" + c + "A").lower()[1] == "\u03c3"
 
 
 def emit(out, name, kind, entries):

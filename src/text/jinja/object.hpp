@@ -152,6 +152,7 @@ struct Loop {
   std::optional<std::int64_t> length = {};
   std::optional<Object> before = {}, current = {}, after = {};
   std::optional<Objects> last_changed = {};
+  bool over = false;
 
   std::optional<Object> pull();
   bool advance();

@@ -11,6 +11,8 @@
 namespace nibble::jinja {
 namespace {
 
+constexpr std::size_t max_parameters = 1000;  // each is compared with the others
+
 using Words = std::initializer_list<std::string_view>;
 
 class Parser : private ExpressionParser {
@@ -183,6 +185,9 @@ class Parser : private ExpressionParser {
       if (!macro.parameters.empty()) expect_op(",");
       const Token token = take();
       if (token.kind != Token::Kind::name) fail_syntax(token.line, "expected a parameter name");
+      if (macro.parameters.size() >= max_parameters) {
+        throw Error(Errc::out_of_memory, "line " + std::to_string(token.line) + ": too many parameters");
+      }
       for (const auto& parameter : macro.parameters) {
         if (parameter.second == token.text)
           fail_syntax(token.line, "parameter '" + token.text + "' is repeated");

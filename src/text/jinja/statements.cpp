@@ -169,8 +169,12 @@ Interpreter::Flow Interpreter::exec(const ForStatement& s) {
       return truthy(eval(*s.condition));
     };
   }
-  // The loop may outlive this statement (in a namespace), its condition must not.
-  const std::unique_ptr<Loop, void (*)(Loop*)> end(loop.get(), [](Loop* l) { l->condition = nullptr; });
+  // The loop may outlive this statement (in a namespace); its condition must not, nor a reference to itself.
+  const std::unique_ptr<Loop, void (*)(Loop*)> end(loop.get(), [](Loop* l) {
+    l->over = true;
+    l->condition = nullptr;
+    l->last_changed.reset();
+  });
   const Object loop_object(std::in_place_type<std::shared_ptr<Loop>>, loop);
   bool completed = false;
   while (loop->advance()) {
