@@ -269,11 +269,13 @@ GroupScale search_scale(const Levels& levels, std::span<const float> x, std::spa
   detail::BestFit<Levels, Storage> fit(levels, x, w, storage, {first, 0});
   float extreme = 0;
   for (float v : x) extreme = std::abs(v) > std::abs(extreme) ? v : extreme;
-  const detail::ScanView scan(x, w, 0, extreme);  // the extreme becomes +1
+  const bool symmetric = levels.bottom() == -levels.top();  // both ends say the same: scales stay positive
+  const float unit = symmetric ? std::abs(extreme) : extreme;
+  const detail::ScanView scan(x, w, 0, unit);  // the extreme becomes 1
   if (scan.norm == 0) return fit.best();
   float most = 0, scale = 0;
   for (const float end : {levels.bottom(), levels.top()}) {
-    if (end == 0) continue;
+    if (end == 0 || (symmetric && end < 0)) continue;
     for (const float cover : detail::covers) {
       const auto s = scan.sums(levels, 1 / (end * cover), 0);
       if (s.explained() > most) {
@@ -283,7 +285,7 @@ GroupScale search_scale(const Levels& levels, std::span<const float> x, std::spa
     }
   }
   fit.refine({first, 0}, false);
-  if (most > 0) fit.refine({scale * extreme, 0}, false);
+  if (most > 0) fit.refine({scale * unit, 0}, false);
   fit.refine(fit.best(), false);
   return fit.best();
 }

@@ -199,8 +199,9 @@ class IntegerGrid {
       p.scale = (std::abs(r.low) > r.high ? r.low : r.high) / top();
       return rounded(p);
     }
-    const float end = std::abs(bottom()) > top() ? bottom() : top();
-    p.scale = r.extreme / end;
+    const bool positive = bottom() == -top() || spec_.scale.dtype == DType::e8m0;  // e8m0 has no sign
+    if (positive) p.scale = std::abs(r.extreme) / std::min(top(), -bottom());
+    else p.scale = r.extreme / (-bottom() > top() ? bottom() : top());
     return rounded(p);
   }
 

@@ -91,6 +91,10 @@ std::vector<QuantSpec> specs() {
                  .codebook = Codebook::e2m1,
                  .group = {GroupKind::group, 16, 1},
                  .scale = {DType::f8_e4m3, 0, false, 1}});
+  all.push_back({.bits = 4,
+                 .codebook = Codebook::e2m1,
+                 .group = {GroupKind::group, 32, 1},
+                 .scale = {DType::e8m0, 0, false, 1}});
   all.push_back({.bits = 2,
                  .codebook = Codebook::user,
                  .group = {GroupKind::row, 0, 1},
@@ -168,5 +172,26 @@ TEST_CASE("exact grid points are found exactly", "[grid]") {
     std::vector<float> x(64);
     for (std::size_t i = 0; i < 64; ++i) x[i] = 0.125f * static_cast<float>(static_cast<int>(i % 16) - 8);
     CHECK(g.error(x, {}, g.fit_group(x, {})) == 0);
+  }
+}
+
+TEST_CASE("symmetric grids and scales without a sign stay positive", "[grid][scale_search]") {
+  for (const QuantSpec& s : specs()) {
+    const bool unsigned_scale = s.scale.dtype == DType::e8m0;
+    const bool symmetric = s.narrow_range || s.codebook == Codebook::e2m1 || s.codebook == Codebook::nf4 ||
+                           s.codebook == Codebook::binary || s.codebook == Codebook::ternary;
+    if (!unsigned_scale && !symmetric) continue;
+    for (const Fit fit : {Fit::plain, Fit::search})
+      for (unsigned seed = 0; seed < 50; ++seed) {
+        INFO(to_string(s) << ", seed " << seed);
+        const auto x = gaussian(32, seed);
+        const IntegerGrid g(s, fit);
+        const GroupParams p = g.fit_group(x, {});
+        REQUIRE(p.scale > 0);
+        double power = 0;
+        for (float v : x) power += static_cast<double>(v) * static_cast<double>(v);
+        if (fit == Fit::search || s.bits > 1)
+          REQUIRE(g.error(x, {}, p) < power);  // better than storing zeros, for either sign of the extreme
+      }
   }
 }
