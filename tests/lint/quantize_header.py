@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """nibble/quantize.hpp is a promise: it brings nothing but the standard library, Eigen and the modules
-core, format and quant, and it compiles in under three seconds (processor time, -O0, the best of up to four tries: a busy machine makes every one slower)."""
+core, format and quant, and it compiles in under three seconds (processor time, -O0, the best of up to
+four tries, since a busy machine makes every one slower)."""
 import resource
 import pathlib
 import shutil
