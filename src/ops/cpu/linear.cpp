@@ -4,6 +4,7 @@
 //   exact or dense   panels as floats, FP32 FMA chains
 //   fast, m <= 4     codes straight from the panel: the weights are read once for all rows
 //   fast, more       the panel is widened to bytes once per block of rows, then a register tile
+// A refined layer runs the fast paths on two rows per token: INT8 activations, and what they left over.
 #include "nibble/ops/linear.hpp"
 
 #include <algorithm>
@@ -203,14 +204,55 @@ void run_linear(Context& context, MatrixView<const float> x, const PackedMatrix<
   else run_dot_small(work, q);
 }
 
+/// terms[2 rows, cols] = x, and x minus its INT8 groups, row by row.
+void split_activations(const Work& k, MatrixView<float> terms) {
+  const ArenaScope scope(k.context.arena());
+  const cpu::QuantizedRows q = quantize(k);
+  for (Index r = 0; r < k.x.rows(); ++r) {
+    const std::int8_t* codes = q.q + r * q.chunks * cpu::chunk_cols;
+    for (Index c = 0; c < k.x.cols(); ++c) {
+      terms(2 * r, c) = k.x(r, c);
+      terms(2 * r + 1, c) = k.x(r, c) - q.scale[r * q.chunks + c / cpu::chunk_cols] * float(codes[c]);
+    }
+  }
+}
+
+/// Both terms go through the layer as rows of one batch, so that a decode step reads the weights once.
+void run_refined(Context& context, MatrixView<const float> x, const PackedMatrix<cpu::Backend>& w,
+                 MatrixView<float> y, const Finish& finish) {
+  constexpr Index rows_at_once = 8;  // bounds the scratch of wide outputs
+  for (Index first = 0; first < x.rows(); first += rows_at_once) {
+    const ArenaScope scope(context.arena());
+    const Index rows = std::min(rows_at_once, x.rows() - first);
+    const auto terms = context.arena().take<float>(Extents<2>{2 * rows, x.cols()});
+    const auto sums = context.arena().take<float>(Extents<2>{2 * rows, y.cols()});
+    split_activations({context, *w.impl(), x.slice(0, first, rows), sums, {}}, terms);
+    run_linear(context, terms, w, sums, {});
+    for_rows(context, rows, y.cols(), [&](Index r) {
+      float* sum = sums.row(2 * r).data();
+      const float* rest = sums.row(2 * r + 1).data();
+      for (Index c = 0; c < y.cols(); ++c) sum[c] += rest[c];
+      finish(sum, y.cols(), 1, y.cols(), y.data() + (first + r) * y.stride(0), y.stride(0), 0);
+    });
+  }
+}
+
+void run_any(Context& context, MatrixView<const float> x, const PackedMatrix<cpu::Backend>& w,
+             MatrixView<float> y, const Finish& finish, bool refined) {
+  const bool splits = refined && context.numerics() == Numerics::fast && !y.empty() && w.impl()->has_codes() &&
+                      x.cols() == w.cols() && y.cols() == w.rows() && x.rows() == y.rows();
+  if (splits) run_refined(context, x, w, y, finish);
+  else run_linear(context, x, w, y, finish);
+}
+
 }  // namespace
 
 template <>
-void Kernel<Linear<epilogue::None>, cpu::Backend>::run(Context& context, const Linear<epilogue::None>&,
+void Kernel<Linear<epilogue::None>, cpu::Backend>::run(Context& context, const Linear<epilogue::None>& op,
                                                        MatrixView<const float> x,
                                                        const PackedMatrix<cpu::Backend>& w,
                                                        MatrixView<float> y) {
-  run_linear(context, x, w, y, {});
+  run_any(context, x, w, y, {}, op.refined);
 }
 
 template <>
@@ -220,15 +262,15 @@ void Kernel<Linear<epilogue::Bias>, cpu::Backend>::run(Context& context, const L
                                                        MatrixView<float> y) {
   require_length("Linear", "bias", op.epilogue.bias.size(), w.rows());
   require_rows("Linear", "bias", op.epilogue.bias);
-  run_linear(context, x, w, y, {op.epilogue.bias.data(), false});
+  run_any(context, x, w, y, {op.epilogue.bias.data(), false}, op.refined);
 }
 
 template <>
-void Kernel<Linear<epilogue::Add>, cpu::Backend>::run(Context& context, const Linear<epilogue::Add>&,
+void Kernel<Linear<epilogue::Add>, cpu::Backend>::run(Context& context, const Linear<epilogue::Add>& op,
                                                       MatrixView<const float> x,
                                                       const PackedMatrix<cpu::Backend>& w,
                                                       MatrixView<float> y) {
-  run_linear(context, x, w, y, {nullptr, true});
+  run_any(context, x, w, y, {nullptr, true}, op.refined);
 }
 
 }  // namespace nibble
