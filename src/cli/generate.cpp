@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // nibble generate: continues a prompt. The text goes to stdout as it is made; rates go to stderr.
+#include <utility>
+
 #include "cli/common.hpp"
 
 namespace nibble::cli {
@@ -30,16 +32,16 @@ int generate(const GenerateOptions& o) {
   Generator generator(model, context, options);
   // Only the plain listing streams: JSON and Markdown are one document.
   const bool stream = o.format == ReportFormat::table;
-  const TextCallback print = [](std::string_view text, Token) {
-    write_out(text);
+  std::string start = prompt;  // shown with the first token: a prompt that is refused leaves stdout empty
+  const TextCallback print = [&start](std::string_view text, Token) {
+    write_out(std::exchange(start, {}) + std::string(text));
     return true;
   };
-  if (stream) write_out(prompt);
   const GenerateResult r = generator.generate(tokens, stream ? print : TextCallback{}, interrupt.token());
   if (!stream) {
     write_out(report_of(r).render(o.format));
   } else {
-    write_out("\n");
+    write_out(start + "\n");
     if (!o.quiet)
       note(std::to_string(r.prompt_tokens) + " prompt tokens at " + ReportValue(rate(r.prompt_tokens, r.prefill_seconds)).to_text() +
            "/s, " + std::to_string(r.tokens.size()) + " new at " +

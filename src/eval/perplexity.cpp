@@ -36,9 +36,9 @@ class Borrowed {
 /// One model on one chunk: hidden states of all its tokens, then logits of a few rows at a time.
 class Pass {
  public:
-  Pass(const Model& model, Model::Context& context, const EvalOptions& options, Numerics numerics)
+  Pass(const Model& model, Model::Context& context, const EvalOptions& options, Numerics numerics, DType kv_dtype)
       : model_(model), context_(context), numerics_(numerics),
-        state_(model.new_sequence({.max_tokens = options.ctx, .dtype = options.kv_dtype})),
+        state_(model.new_sequence({.max_tokens = options.ctx, .dtype = kv_dtype})),
         hidden_({options.ctx, model.hidden()}),
         logits_({std::min(options.ctx, logit_rows_at_once(model.vocabulary())), model.vocabulary()}) {}
 
@@ -116,7 +116,7 @@ PerplexityResult perplexity(const Model& model, Model::Context& context, const E
                             const EvalOptions& options) {
   const Index chunks = chunk_count(text, options);
   const Borrowed borrowed(context, options);
-  Pass pass(model, context, options, options.numerics);
+  Pass pass(model, context, options, options.numerics, options.kv_dtype);
   RunningMean nll;
   std::vector<double> values(static_cast<std::size_t>(pass.rows_at_once()));
   for (Index chunk = 0; chunk < chunks; ++chunk) {
@@ -145,7 +145,8 @@ ComparisonResult compare(const Model& model, const Model& reference, Model::Cont
                      std::to_string(reference.vocabulary()));
   const Index chunks = chunk_count(text, options);
   const Borrowed borrowed(context, options);
-  Pass mine(model, context, options, options.numerics), theirs(reference, context, options, options.reference_numerics);
+  Pass mine(model, context, options, options.numerics, options.kv_dtype);
+  Pass theirs(reference, context, options, options.reference_numerics, options.reference_kv_dtype);
   const bool same_shape = model.layers() == reference.layers() && model.hidden() == reference.hidden();
   std::vector<HiddenErrorMeter> meters(same_shape ? static_cast<std::size_t>(model.layers()) + 1 : 0);
   struct Row { double nll, reference_nll, kl; bool agree; };

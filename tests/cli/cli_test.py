@@ -56,7 +56,7 @@ class General(Case):
         self.fails(2, "", "eval", MODEL)
         self.fails(2, "--ctx", "eval", MODEL, "--text", TEXT, "--ctx", "3")
         self.fails(2, "", "eval", MODEL, "--text", TEXT, "--fast", "--exact")
-        self.fails(2, "ISA", "eval", MODEL, "--text", TEXT, "--isa", "mmx")
+        self.fails(2, "available here", "eval", MODEL, "--text", TEXT, "--isa", "mmx")
         self.fails(2, "", "generate", MODEL)
         self.fails(2, "temperature", "generate", MODEL, "--prompt", "x", "--temperature", "-1")
         self.fails(2, "temperature", "generate", MODEL, "--prompt", "x", "--temperature", "nan")

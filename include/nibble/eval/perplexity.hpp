@@ -33,7 +33,8 @@ struct EvalOptions {
   Index chunks = 0;                              ///< 0 = as many as the text fills
   Numerics numerics = Numerics::exact;           ///< of the model
   Numerics reference_numerics = Numerics::exact; ///< of the reference
-  DType kv_dtype = DType::f32;                   ///< of keys and values, on both sides
+  DType kv_dtype = DType::f32;                   ///< of the model's keys and values
+  DType reference_kv_dtype = DType::f32;         ///< of the reference's
   Progress progress{};                           ///< (chunks done, chunks, "chunks")
   std::stop_token stop{};                        ///< Error{cancelled}
 };

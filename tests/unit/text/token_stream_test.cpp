@@ -20,7 +20,8 @@ const Tokenizer& tokenizer() {
 }
 
 TokenStream stream(std::vector<std::string> stop = {}) {
-  return TokenStream(tokenizer(), {.decode = {.skip_special = true, .keep_prefix = false}, .stop = std::move(stop)});
+  return TokenStream(tokenizer(),
+                     {.decode = {.skip_special = true, .keep_prefix = false}, .stop = std::move(stop)});
 }
 
 // The definition: the text before the stop string that ends first, and of those that end there the longest.
@@ -28,7 +29,8 @@ std::string cut(const std::string& text, const std::vector<std::string>& stop) {
   for (std::size_t end = 1; end <= text.size(); ++end) {
     std::size_t longest = 0;
     for (const auto& s : stop)
-      if (s.size() <= end && text.compare(end - s.size(), s.size(), s) == 0) longest = std::max(longest, s.size());
+      if (s.size() <= end && text.compare(end - s.size(), s.size(), s) == 0)
+        longest = std::max(longest, s.size());
     if (longest > 0) return text.substr(0, end - longest);
   }
   return text;
@@ -56,15 +58,22 @@ TEST_CASE("a character spread over tokens comes out whole", "[token_stream]") {
   CHECK(s.push_bytes("\x99") == "\xF0\x9F\xA6\x99");
   CHECK(s.push_bytes("ok") == "ok");
   CHECK(s.push_bytes("\xE2\x96") == "");
-  CHECK(s.flush() == "\xE2\x96");                  // cut short: still not lost
+  CHECK(s.flush() == "\xE2\x96");                   // cut short: still not lost
   CHECK(s.push_bytes("\xE2(\xFF") == "\xE2(\xFF");  // can never become a character
 }
 
 TEST_CASE("any split of any text streams to the text before its first stop string", "[token_stream]") {
   std::mt19937 random(7);
-  const std::vector<std::vector<std::string>> stops = {
-      {}, {"ab"}, {"aab", "aaaab"}, {"abc", "b"}, {"\xC3\xA9\xC3\xA9"}, {"ab\xF0\x9F\xA6\x99", "\n\n"}, {"\xA9"}, {"aba", "bab"}};
-  const std::vector<std::string> parts = {"a", "b", "c", "\xC3\xA9", "\n", "\xF0\x9F\xA6\x99", "\xFF", "ab", "\xE2\x96"};
+  const std::vector<std::vector<std::string>> stops = {{},
+                                                       {"ab"},
+                                                       {"aab", "aaaab"},
+                                                       {"abc", "b"},
+                                                       {"\xC3\xA9\xC3\xA9"},
+                                                       {"ab\xF0\x9F\xA6\x99", "\n\n"},
+                                                       {"\xA9"},
+                                                       {"aba", "bab"}};
+  const std::vector<std::string> parts = {"a",    "b",  "c",       "\xC3\xA9", "\n", "\xF0\x9F\xA6\x99",
+                                          "\xFF", "ab", "\xE2\x96"};
   std::size_t wrong = 0, broken = 0, runs = 0;
   for (int round = 0; round < 4000; ++round) {
     std::string text;
