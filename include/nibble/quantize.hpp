@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Everything needed to quantize matrices offline: formats, quantized tensors, quantizers. Header-only; needs
-// the standard library and Eigen, no thread, no file. For users; library headers include what they use.
+// Everything needed to quantize matrices offline: formats, quantized tensors, quantizers. Header-only, needs
+// the standard library (and takes Eigen matrices); no thread, no file. For users: library headers include
+// what they use.
 #pragma once
 
 #include "nibble/core/dtype.hpp"

@@ -2,6 +2,8 @@
 // Eigen matrices, spans and strided pointers are quantized where they lie, with the same bytes as a copy.
 #include <vector>
 
+#include <Eigen/Core>
+
 #include "nibble/quantize.hpp"
 #include "support/catch.hpp"
 
