@@ -56,6 +56,18 @@ TEST_CASE("a committed file is whole, an uncommitted one never was", "[atomic]")
   CHECK(dir.entries() == 1);
 }
 
+TEST_CASE("the data is on the disk before the name, and the name before commit returns", "[atomic]") {
+  const TemporaryDirectory dir;
+  FaultyOps ops;
+  {
+    AtomicFile file(dir / "file", ops);
+    file.write(pattern(300'000, 1));
+    file.write(pattern(10, 1));
+    file.commit();
+  }
+  CHECK(ops.calls() == "create write sync close rename sync_directory ");  // and nothing is removed
+}
+
 TEST_CASE("the target keeps its bytes and its mapping until the commit, its permissions after", "[atomic]") {
   const TemporaryDirectory dir;
   const Bytes before = pattern(5000, 1);

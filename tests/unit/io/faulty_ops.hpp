@@ -26,10 +26,13 @@ class FaultyOps final : public nibble::FileOps {
   int directory_errno = 0;
   int taken_names = 0;
 
+  /// Every call so far, with repeated ones once: "create write sync ".
+  const std::string& calls() const { return log_; }
   const std::string& failed_call() const { return failed_call_; }
   int open_files() const { return open_files_; }
 
   int create(const char* path, unsigned mode) override {
+    note("create");
     if (taken_names > 0) {
       --taken_names;
       errno = EEXIST;
@@ -41,6 +44,7 @@ class FaultyOps final : public nibble::FileOps {
     return file;
   }
   std::ptrdiff_t write(int file, const std::byte* data, std::size_t size) override {
+    note("write");
     if (interrupt_every > 0 && ++calls_ % interrupt_every == 0) {
       ++interruptions;
       errno = EINTR;
@@ -57,16 +61,26 @@ class FaultyOps final : public nibble::FileOps {
     if (done > 0) disk_bytes -= static_cast<std::size_t>(done);
     return done;
   }
-  int sync(int file) override { return fails("sync") ? -1 : FileOps::sync(file); }
+  int sync(int file) override {
+    note("sync");
+    return fails("sync") ? -1 : FileOps::sync(file);
+  }
   int close(int file) override {
+    note("close");
     --open_files_;
     const int result = FileOps::close(file);  // a failing close closes all the same
     return fails("close") ? -1 : result;
   }
   int rename(const char* from, const char* to) override {
+    note("rename");
     return fails("rename") ? -1 : FileOps::rename(from, to);
   }
+  int remove(const char* path) override {
+    note("remove");
+    return FileOps::remove(path);
+  }
   int sync_directory(const char* path) override {
+    note("sync_directory");
     if (directory_errno != 0) {
       errno = directory_errno;
       return -1;
@@ -75,6 +89,9 @@ class FaultyOps final : public nibble::FileOps {
   }
 
  private:
+  void note(const std::string& call) {
+    if (!log_.ends_with(" " + call + " ") && log_ != call + " ") log_ += call + " ";
+  }
   bool fails(const char* call) {
     if (countdown_ < 0 || countdown_-- > 0) return false;
     failed_call_ = call;
@@ -86,6 +103,7 @@ class FaultyOps final : public nibble::FileOps {
   int calls_ = 0;
   int open_files_ = 0;
   std::string failed_call_;
+  std::string log_;
 };
 
 }  // namespace io_test

