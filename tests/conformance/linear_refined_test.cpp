@@ -25,8 +25,10 @@ struct Case {
   Matrix<float> x, exact, bound;  ///< bound of |refined - exact|
 
   explicit Case(const char* format)
-      : source(random_blocks(*find_format(format), rows, cols, 3)), x(normal_matrix(tokens, cols, 5)),
-        exact({tokens, rows}), bound({tokens, rows}) {
+      : source(random_blocks(*find_format(format), rows, cols, 3)),
+        x(normal_matrix(tokens, cols, 5)),
+        exact({tokens, rows}),
+        bound({tokens, rows}) {
     const Matrix<float> w = decoded(source.view());
     for (Index t = 0; t < tokens; ++t) {
       std::vector<double> rest(cols);  // largest error of an activation: max|x| of its 32 / 127 / 2 / 127 / 2
@@ -43,7 +45,8 @@ struct Case {
           abs += std::abs(double(x(t, k))) * std::abs(double(w(o, k)));
         }
         exact(t, o) = float(sum);
-        // Minima and zero points may be several times the weights: 8 sum|x w| stands for them in the rounding.
+        // Minima and zero points may be several times the weights: 8 sum|x w| stands for them in the
+        // rounding.
         bound(t, o) = float(1.01 * error + scaled_dot_bound(double(cols) / 8, 8 * abs));
       }
     }

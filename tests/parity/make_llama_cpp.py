@@ -145,6 +145,9 @@ def sha256(path):
 def make(name, arguments):
     file, count, positions, committed = MODELS[name]
     path = os.path.join(arguments.models, file)
+    if not os.path.exists(path):
+        print(f"{name}: skipped, {path} is absent", flush=True)
+        return
     dense = os.path.join(arguments.out, name + ".f32.gguf")
     if not os.path.exists(dense):
         dequantize_file(path, dense + ".part")
@@ -225,6 +228,7 @@ if __name__ == "__main__":
     parser.add_argument("--keep", action="store_true", help="keep the dequantized files")
     given = parser.parse_args()
     os.makedirs(given.out, exist_ok=True)
+    os.makedirs(given.golden, exist_ok=True)
     silent = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(lambda *_: None)
     c.llama_log_set(silent, None)
     c.llama_backend_init()

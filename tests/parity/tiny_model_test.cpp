@@ -46,8 +46,8 @@ TEST_CASE("hidden states of every layer and logits equal transformers'", "[parit
       const tiny::Run got = tiny::run(ctx, model, golden.tokens);
       REQUIRE(got.stages.size() == golden.stages.size());
       for (std::size_t s = 0; s < golden.stages.size(); ++s) {
-        INFO(name << " on " << cpu::to_string(isa) << ", after layer " << int(s) - 1 << " of " << model.layers()
-                  << (s + 1 == golden.stages.size() ? " (logits)" : ""));
+        INFO(name << " on " << cpu::to_string(isa) << ", after layer " << int(s) - 1 << " of "
+                  << model.layers() << (s + 1 == golden.stages.size() ? " (logits)" : ""));
         CHECK(tiny::distance(golden, got, s) <= golden.tolerance[s]);
       }
     }
@@ -88,11 +88,12 @@ TEST_CASE("a sequence's logits do not depend on what else is in the batch", "[pa
     Model::Context ctx = exact_context();
     const std::vector<Token> tokens = tiny::Golden::load(name).tokens;
     const Model model = load(ctx, name);
-    // Suffixes of the same tokens as sequences of different lengths; fed in two parts, so that the second step
-    // mixes sequences with different pasts.
+    // Suffixes of the same tokens as sequences of different lengths; fed in two parts, so that the second
+    // step mixes sequences with different pasts.
     const std::size_t n = tokens.size();
     const std::span<const Token> all(tokens);
-    const std::span<const Token> sequences[] = {all, all.subspan(n / 3), all.subspan(n - 1), all.subspan(n / 2)};
+    const std::span<const Token> sequences[] = {all, all.subspan(n / 3), all.subspan(n - 1),
+                                                all.subspan(n / 2)};
     std::vector<SequenceState> states;
     std::vector<std::vector<float>> got(std::size(sequences));
     for (std::size_t i = 0; i < std::size(sequences); ++i) states.push_back(tiny::new_state(model));
@@ -161,7 +162,8 @@ TEST_CASE("an FP16 cache costs FP16 rounding and no more", "[parity]") {
     const tiny::Run got = tiny::run(ctx, load(ctx, name), golden.tokens, 0, DType::f16);
     const double d = tiny::distance(golden, got, golden.stages.size() - 1);
     CHECK(d > golden.tolerance.back());  // it is used at all
-    CHECK(d < 64 * std::ldexp(1.0, -11));  // keys and values carry 11 bits; a few layers amplify their rounding
+    CHECK(d <
+          64 * std::ldexp(1.0, -11));  // keys and values carry 11 bits; a few layers amplify their rounding
   }
 }
 
@@ -269,7 +271,8 @@ TEST_CASE("a tied head is the embedding, an own head is used", "[parity]") {
   double worst = 0;
   for (std::size_t t = 0; t < golden.tokens.size(); ++t) {
     double square = 0;
-    for (std::size_t c = 0; c < width; ++c) square += double(hidden[t * width + c]) * double(hidden[t * width + c]);
+    for (std::size_t c = 0; c < width; ++c)
+      square += double(hidden[t * width + c]) * double(hidden[t * width + c]);
     const double scale = 1.0 / std::sqrt(square / double(width) + double(tied_model.spec().norm_eps));
     for (std::size_t v = 0; v < vocabulary; ++v) {
       double dot = 0;

@@ -21,7 +21,8 @@ namespace tiny {
 using nibble::Index;
 using nibble::Token;
 
-inline constexpr std::string_view names[] = {"llama", "llama_linear", "llama3", "qwen2", "gemma3", "gemma3_caps"};
+inline constexpr std::string_view names[] = {"llama", "llama_linear", "llama3",
+                                             "qwen2", "gemma3",       "gemma3_caps"};
 
 inline std::string path(std::string_view name, std::string_view ending) {
   return std::string(NIBBLE_GOLDEN_DIR) + "/tiny_" + std::string(name) + std::string(ending);
@@ -42,10 +43,10 @@ struct Golden {
     for (int layer = -1; file.find_tensor("hidden." + std::to_string(layer)) != nullptr; ++layer)
       g.stages.push_back(golden::values<float>(file, "hidden." + std::to_string(layer)));
     g.stages.push_back(golden::values<float>(file, "logits"));
-    // The golden values are exact to one FP32 rounding. transformers' own FP32 run is off by float32_error, the
-    // largest of thousands of sums of the same lengths as ours in another order: a correct FP32 run stays within
-    // a small multiple of that, while a wrong formula is off by orders of magnitude. Four times it, plus four
-    // roundings where that error happens to be zero.
+    // The golden values are exact to one FP32 rounding. transformers' own FP32 run is off by float32_error,
+    // the largest of thousands of sums of the same lengths as ours in another order: a correct FP32 run stays
+    // within a small multiple of that, while a wrong formula is off by orders of magnitude. Four times it,
+    // plus four roundings where that error happens to be zero.
     for (const float e : file.get<std::vector<float>>("golden.float32_error"))
       g.tolerance.push_back(4.0 * double(e) + 4.0 * std::ldexp(1.0, -24) * 4.0);
     return g;

@@ -239,8 +239,9 @@ void run_refined(Context& context, MatrixView<const float> x, const PackedMatrix
 
 void run_any(Context& context, MatrixView<const float> x, const PackedMatrix<cpu::Backend>& w,
              MatrixView<float> y, const Finish& finish, bool refined) {
-  const bool splits = refined && context.numerics() == Numerics::fast && !y.empty() && w.impl()->has_codes() &&
-                      x.cols() == w.cols() && y.cols() == w.rows() && x.rows() == y.rows();
+  const bool splits = refined && context.numerics() == Numerics::fast && !y.empty() &&
+                      w.impl()->has_codes() && x.cols() == w.cols() && y.cols() == w.rows() &&
+                      x.rows() == y.rows();
   if (splits) run_refined(context, x, w, y, finish);
   else run_linear(context, x, w, y, finish);
 }

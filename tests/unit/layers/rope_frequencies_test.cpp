@@ -66,7 +66,8 @@ TEST_CASE("llama3 scaling keeps short waves, stretches long ones and ramps betwe
 }
 
 TEST_CASE("linear scaling divides every frequency, divisors each its own") {
-  RopeSpec spec{.dimensions = 6, .base = 1000.0, .scaling = {.kind = RopeScaling::Kind::linear, .factor = 4.0}};
+  RopeSpec spec{
+      .dimensions = 6, .base = 1000.0, .scaling = {.kind = RopeScaling::Kind::linear, .factor = 4.0}};
   for (const double r : ratios(spec)) CHECK(r == 0.25);
   const std::vector<float> divisors = {1.0f, 2.0f, 8.0f};
   spec.scaling = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The window convention: a query sees exactly the last min(position + 1, window) keys, itself included, however
-// tokens are fed and on both sides of a page's end. Values are one-hot and scores uniform, so that each output
-// is 1/keys on the positions seen and zero elsewhere.
+// The window convention: a query sees exactly the last min(position + 1, window) keys, itself included,
+// however tokens are fed and on both sides of a page's end. Values are one-hot and scores uniform, so that
+// each output is 1/keys on the positions seen and zero elsewhere.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,7 +18,8 @@ namespace {
 
 using Context = ExecutionContext<cpu::Backend>;
 
-/// What each of `tokens` queries gets, [tokens, 32], fed in pieces of `chunk`; position p has the value e(p % 32).
+/// What each of `tokens` queries gets, [tokens, 32], fed in pieces of `chunk`; position p has the value e(p %
+/// 32).
 Matrix<float> seen(Context& ctx, Index tokens, Index window, Index chunk) {
   const Index value_dim = 32;  // no window here is longer, so no two positions seen together share a value
   Matrix<float> out({tokens, value_dim});

@@ -7,7 +7,7 @@ into an empty cache (logits of the last), tg = -n single tokens after one; FP16 
 default, one warm-up, -r repetitions. nibble runs `nibble bench` with the same numbers. Rounds alternate between the
 two, so that a machine that slows down slows both; best and mean of all repetitions are printed, and their ratio.
 
-    python3 benchmarks/peers/llama_cpp.py MODEL... [-p 512] [-n 64] [-t 2] [-r 3] [--rounds 3] [--nibble PATH]
+    python3 benchmarks/peers/run_llama_cpp.py MODEL... [-p 512] [-n 64] [-t 2] [-r 3] [--rounds 3] [--nibble PATH]
 
 Needs llama-cpp-python (0.3.36 was used), built for the machine: CMAKE_ARGS=-DGGML_NATIVE=ON pip install llama-cpp-python.
 """
