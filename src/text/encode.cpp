@@ -17,7 +17,8 @@ namespace {
 using Tables = Tokenizer::Tables;
 
 constexpr std::uint32_t nowhere = 0xFFFFFFFFu;
-constexpr std::size_t max_text_bytes = std::size_t{1} << 29;  // offsets are 32 bits, and a space may become three bytes
+constexpr std::size_t max_text_bytes = std::size_t{1}
+                                       << 29;  // offsets are 32 bits, and a space may become three bytes
 constexpr std::size_t max_cached_bytes = 64;
 
 struct Symbol {
@@ -33,7 +34,9 @@ struct Candidate {
   Token merged;
 
   std::uint32_t left() const noexcept { return static_cast<std::uint32_t>(order); }
-  friend bool operator<(const Candidate& a, const Candidate& b) noexcept { return a.order > b.order; }  // min-heap
+  friend bool operator<(const Candidate& a, const Candidate& b) noexcept {
+    return a.order > b.order;
+  }  // min-heap
 };
 
 class Encoder {
@@ -102,8 +105,8 @@ class Encoder {
     saw_unknown_ = false;
     merge_word(begin, text);
     if (saw_unknown_) return;  // fused with its neighbours, so not a function of the word
-    entry = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(at),
-             static_cast<std::uint32_t>(out_.size() - at)};
+    entry = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(size),
+             static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(out_.size() - at)};
   }
 
   void merge_word(std::size_t begin, std::string_view text) {
@@ -114,7 +117,8 @@ class Encoder {
   void byte_level_word(std::size_t begin, std::string_view text) {
     if (tables_.ignore_merges) {
       spelled_.clear();
-      for (const char c : text) unicode::append_utf8(spelled_, byte_alphabet().to_char[static_cast<std::uint8_t>(c)]);
+      for (const char c : text)
+        unicode::append_utf8(spelled_, byte_alphabet().to_char[static_cast<std::uint8_t>(c)]);
       const Token whole = tables_.find(spelled_);
       if (whole != no_token && tables_.type(whole) == TokenType::normal) return out_.push_back(whole);
     }
@@ -124,7 +128,8 @@ class Encoder {
       const Token id = tables_.byte_tokens[static_cast<std::uint8_t>(text[i])];
       if (id != no_token) add_symbol(begin + i, 1, id);
     }
-    merge_symbols([this](const Symbol& left, const Symbol& right) { return tables_.merges.find(left.id, right.id); });
+    merge_symbols(
+        [this](const Symbol& left, const Symbol& right) { return tables_.merges.find(left.id, right.id); });
     for (std::uint32_t i = 0; i < symbols_.size(); i = symbols_[i].next) out_.push_back(symbols_[i].id);
   }
 
@@ -155,7 +160,7 @@ class Encoder {
       todo.pop_back();
       if (id == no_token) id = tables_.find_piece(text);
       const auto split = id != no_token && tables_.type(id) == TokenType::unused ? unused_splits_.find(text)
-                                                                                  : unused_splits_.end();
+                                                                                 : unused_splits_.end();
       if (split != unused_splits_.end()) {
         todo.push_back(text.substr(split->second));
         todo.push_back(text.substr(0, split->second));
@@ -178,8 +183,8 @@ class Encoder {
   void add_symbol(std::size_t begin, std::size_t size, Token id) {
     const auto i = static_cast<std::uint32_t>(symbols_.size());
     if (i > 0) symbols_.back().next = i;
-    symbols_.push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(size), i > 0 ? i - 1 : nowhere,
-                        nowhere, id});
+    symbols_.push_back({static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(size),
+                        i > 0 ? i - 1 : nowhere, nowhere, id});
   }
 
   template <class FindMerge>
@@ -188,7 +193,8 @@ class Encoder {
       const Symbol &l = symbols_[left], &r = symbols_[right];
       const Merge merge = find_merge(l, r);
       if (merge.merged == no_token) return false;
-      heap_.push_back({static_cast<std::uint64_t>(merge.rank) << 32 | left, right, l.size + r.size, merge.merged});
+      heap_.push_back(
+          {static_cast<std::uint64_t>(merge.rank) << 32 | left, right, l.size + r.size, merge.merged});
       return true;
     };
     heap_.clear();
@@ -205,8 +211,10 @@ class Encoder {
       left.next = right.next;
       right.size = 0;
       if (left.next != nowhere) symbols_[left.next].prev = best.left();
-      if (left.prev != nowhere && consider(left.prev, best.left())) std::push_heap(heap_.begin(), heap_.end());
-      if (left.next != nowhere && consider(best.left(), left.next)) std::push_heap(heap_.begin(), heap_.end());
+      if (left.prev != nowhere && consider(left.prev, best.left()))
+        std::push_heap(heap_.begin(), heap_.end());
+      if (left.next != nowhere && consider(best.left(), left.next))
+        std::push_heap(heap_.begin(), heap_.end());
     }
   }
 
@@ -233,14 +241,16 @@ class Encoder {
 
 void encode(const Tables& tables, std::string_view text, EncodeOptions options, std::vector<Token>& out) {
   if (text.size() > max_text_bytes)
-    throw Error(Errc::invalid_argument, "a text of " + std::to_string(text.size()) + " bytes is longer than the " +
-                                            std::to_string(max_text_bytes) + " that one encode() takes");
+    throw Error(Errc::invalid_argument, "a text of " + std::to_string(text.size()) +
+                                            " bytes is longer than the " + std::to_string(max_text_bytes) +
+                                            " that one encode() takes");
   if (options.add_special && tables.add_bos) out.push_back(*tables.bos);
   Encoder encoder(tables, text, out);
   const Trie& literals = options.parse_special ? tables.special : tables.literal;
   bool prefix = tables.space_prefix;
   for (std::size_t pos = 0; pos < text.size();) {
-    const Trie::Match cut = literals.empty() ? Trie::Match{text.size(), 0, no_token} : literals.find(text, pos);
+    const Trie::Match cut =
+        literals.empty() ? Trie::Match{text.size(), 0, no_token} : literals.find(text, pos);
     if (cut.begin > pos) {
       encoder.fragment(pos, cut.begin, prefix);
       prefix = false;

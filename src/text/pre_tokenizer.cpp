@@ -34,7 +34,8 @@ class Scanner {
     return c.exists && c.cls == cls;
   }
 
-  std::size_t run(std::size_t pos, CharClass cls, std::size_t limit = static_cast<std::size_t>(-1)) const noexcept {
+  std::size_t run(std::size_t pos, CharClass cls,
+                  std::size_t limit = static_cast<std::size_t>(-1)) const noexcept {
     for (Char c = at(pos); c.exists && c.cls == cls && limit > 0; c = at(pos), --limit) pos = c.end;
     return pos;
   }
@@ -125,17 +126,28 @@ struct Name {
   PreTokenizer kind;
 };
 constexpr auto names = std::to_array<Name>({
-    {"gpt-2", PreTokenizer::gpt2},        {"gpt2", PreTokenizer::gpt2},
-    {"mpt", PreTokenizer::gpt2},          {"olmo", PreTokenizer::gpt2},
-    {"phi-2", PreTokenizer::gpt2},        {"roberta-bpe", PreTokenizer::gpt2},
-    {"smollm", PreTokenizer::smollm},     {"starcoder", PreTokenizer::smollm},
-    {"refact", PreTokenizer::smollm},     {"command-r", PreTokenizer::smollm},
-    {"codeshell", PreTokenizer::smollm},  {"llama-bpe", PreTokenizer::llama3},
-    {"llama3", PreTokenizer::llama3},     {"llama-v3", PreTokenizer::llama3},
-    {"falcon3", PreTokenizer::llama3},    {"smaug-bpe", PreTokenizer::llama3},
-    {"dbrx", PreTokenizer::llama3},       {"glm4", PreTokenizer::llama3},
-    {"chatglm-bpe", PreTokenizer::llama3}, {"qwen2", PreTokenizer::qwen2},
-    {"deepseek-r1-qwen", PreTokenizer::qwen2}, {"stablelm2", PreTokenizer::qwen2},
+    {"gpt-2", PreTokenizer::gpt2},
+    {"gpt2", PreTokenizer::gpt2},
+    {"mpt", PreTokenizer::gpt2},
+    {"olmo", PreTokenizer::gpt2},
+    {"phi-2", PreTokenizer::gpt2},
+    {"roberta-bpe", PreTokenizer::gpt2},
+    {"smollm", PreTokenizer::smollm},
+    {"starcoder", PreTokenizer::smollm},
+    {"refact", PreTokenizer::smollm},
+    {"command-r", PreTokenizer::smollm},
+    {"codeshell", PreTokenizer::smollm},
+    {"llama-bpe", PreTokenizer::llama3},
+    {"llama3", PreTokenizer::llama3},
+    {"llama-v3", PreTokenizer::llama3},
+    {"falcon3", PreTokenizer::llama3},
+    {"smaug-bpe", PreTokenizer::llama3},
+    {"dbrx", PreTokenizer::llama3},
+    {"glm4", PreTokenizer::llama3},
+    {"chatglm-bpe", PreTokenizer::llama3},
+    {"qwen2", PreTokenizer::qwen2},
+    {"deepseek-r1-qwen", PreTokenizer::qwen2},
+    {"stablelm2", PreTokenizer::qwen2},
 });
 
 }  // namespace

@@ -14,12 +14,13 @@ namespace {
 using Tables = Tokenizer::Tables;
 
 void check_token(const Tables& t, Token token) {
-  NIBBLE_EXPECTS(token >= 0 && static_cast<std::size_t>(token) < t.size(),
-                 "token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(t.size()));
+  NIBBLE_EXPECTS(
+      token >= 0 && static_cast<std::size_t>(token) < t.size(),
+      "token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(t.size()));
 }
 
-// Appends an entry in GPT-2's byte alphabet as the bytes it spells. An entry with any other character was added as
-// text and is taken literally.
+// Appends an entry in GPT-2's byte alphabet as the bytes it spells. An entry with any other character was
+// added as text and is taken literally.
 void append_byte_level(std::string_view entry, std::string& out) {
   const auto& to_byte = text::detail::byte_alphabet().to_byte;
   const std::size_t size = out.size();

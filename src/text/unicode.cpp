@@ -42,9 +42,11 @@ constexpr Lead lead_of(std::uint8_t b) noexcept {
   if (b < 0xC2) return {0, 0, 0};
   if (b < 0xE0) return {2, 0x80, 0xBF};
   if (b < 0xF0)
-    return {3, static_cast<std::uint8_t>(b == 0xE0 ? 0xA0 : 0x80), static_cast<std::uint8_t>(b == 0xED ? 0x9F : 0xBF)};
+    return {3, static_cast<std::uint8_t>(b == 0xE0 ? 0xA0 : 0x80),
+            static_cast<std::uint8_t>(b == 0xED ? 0x9F : 0xBF)};
   if (b < 0xF5)
-    return {4, static_cast<std::uint8_t>(b == 0xF0 ? 0x90 : 0x80), static_cast<std::uint8_t>(b == 0xF4 ? 0x8F : 0xBF)};
+    return {4, static_cast<std::uint8_t>(b == 0xF0 ? 0x90 : 0x80),
+            static_cast<std::uint8_t>(b == 0xF4 ? 0x8F : 0xBF)};
   return {0, 0, 0};
 }
 
@@ -62,7 +64,8 @@ std::size_t agreeing(std::string_view text, Lead lead) noexcept {
 
 // Hangul syllables are composed and decomposed by arithmetic (Unicode 3.12).
 constexpr char32_t hangul_s = 0xAC00, hangul_l = 0x1100, hangul_v = 0x1161, hangul_t = 0x11A7;
-constexpr char32_t hangul_vs = 21, hangul_ts = 28, hangul_ls = 19, hangul_count = hangul_ls * hangul_vs * hangul_ts;
+constexpr char32_t hangul_vs = 21, hangul_ts = 28, hangul_ls = 19,
+                   hangul_count = hangul_ls * hangul_vs * hangul_ts;
 
 // Invalid bytes travel through normalization as numbers above Unicode: starters that never combine.
 constexpr char32_t raw_byte = 0x110000;
@@ -113,9 +116,11 @@ void reorder_marks(std::vector<char32_t>& text) {
   for (std::size_t i = 0; i < text.size();) {
     marks.clear();
     std::size_t end = i;
-    for (std::uint8_t k; end < text.size() && (k = combining_class(text[end])) != 0; ++end) marks.emplace_back(k, text[end]);
+    for (std::uint8_t k; end < text.size() && (k = combining_class(text[end])) != 0; ++end)
+      marks.emplace_back(k, text[end]);
     if (marks.size() > 1) {
-      std::stable_sort(marks.begin(), marks.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      std::stable_sort(marks.begin(), marks.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
       for (std::size_t k = 0; k < marks.size(); ++k) text[i + k] = marks[k].second;
     }
     i = std::max(end, i + 1);
@@ -175,7 +180,8 @@ void append_utf8(std::string& out, char32_t cp) {
   } else if (cp < 0x10000) {
     put(0xE0 | cp >> 12), put(0x80 | (cp >> 6 & 0x3F)), put(0x80 | (cp & 0x3F));
   } else {
-    put(0xF0 | cp >> 18), put(0x80 | (cp >> 12 & 0x3F)), put(0x80 | (cp >> 6 & 0x3F)), put(0x80 | (cp & 0x3F));
+    put(0xF0 | cp >> 18), put(0x80 | (cp >> 12 & 0x3F)), put(0x80 | (cp >> 6 & 0x3F)),
+        put(0x80 | (cp & 0x3F));
   }
 }
 

@@ -64,7 +64,8 @@ void check_lengths(const TokenizerData& data) {
 void copy_entries(const TokenizerData& data, Tables& t) {
   const std::size_t n = data.tokens.size();
   std::size_t total = 0;
-  for (const std::string_view token : data.tokens) total = checked::add(total, token.size(), "vocabulary size");
+  for (const std::string_view token : data.tokens)
+    total = checked::add(total, token.size(), "vocabulary size");
   (void)checked::cast<std::uint32_t>(total, "vocabulary size");
   t.bytes.reserve(total);
   t.offsets.reserve(n + 1);
@@ -76,7 +77,8 @@ void copy_entries(const TokenizerData& data, Tables& t) {
   t.types.resize(n, static_cast<std::uint8_t>(TokenType::normal));
   for (std::size_t i = 0; i < data.types.size(); ++i) {
     const std::int32_t type = data.types[i];
-    if (type < 0 || type > 6) malformed("token " + std::to_string(i) + " has unknown type " + std::to_string(type));
+    if (type < 0 || type > 6)
+      malformed("token " + std::to_string(i) + " has unknown type " + std::to_string(type));
     if (type != 0) t.types[i] = static_cast<std::uint8_t>(type);
   }
 }
@@ -121,7 +123,8 @@ void read_byte_level(const TokenizerData& data, Tables& t) {
   }
   if (data.merges.empty()) malformed("a byte-level vocabulary without merges");
   if (data.merges.size() > std::numeric_limits<std::uint32_t>::max()) malformed("more than 2^32 merges");
-  t.merges.reserve(data.merges.size(), static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(t.bytes.data())));
+  t.merges.reserve(data.merges.size(),
+                   static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(t.bytes.data())));
   std::string joined;
   Token guess = 0;  // vocabularies list most merges in order, so the next one is probably behind the last
   for (std::size_t rank = 0; rank < data.merges.size(); ++rank) {
@@ -190,8 +193,9 @@ void read_special_ids(const TokenizerData& data, Tables& t) {
   for (const Token id : data.more_end_tokens) t.ends.push_back(*check(id, "end"));
   // The ends of turn that chat models are trained to emit, which files often do not declare.
   for (const std::string_view name :
-       {"<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<EOT>",
-        "<|return|>", "<|call|>", "<end_of_utterance>", "<|end_of_turn|>", "<\xEF\xBD\x9C"
+       {"<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<|eot_id|>", "<|eom_id|>",
+        "<|end|>", "<EOT>", "<|return|>", "<|call|>", "<end_of_utterance>", "<|end_of_turn|>",
+        "<\xEF\xBD\x9C"
         "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"}) {
     const Token id = t.find(name);
     if (id != no_token && (t.type(id) == TokenType::control || t.type(id) == TokenType::user_defined))

@@ -116,7 +116,8 @@ class PairIndex {
     Merge merge;
   };
   static std::uint64_t key_of(Token left, Token right) noexcept {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
+           static_cast<std::uint32_t>(right);
   }
   std::size_t probe(std::uint64_t key) const noexcept {
     std::size_t i = mix(key ^ seed_, 0xD6E8FEB86659FD93ull) & mask_;
@@ -166,7 +167,8 @@ struct ByteAlphabet {
 };
 const ByteAlphabet& byte_alphabet() noexcept;
 
-inline constexpr std::string_view meta_space = "\xE2\x96\x81";  ///< U+2581, which SentencePiece writes for a space
+inline constexpr std::string_view meta_space =
+    "\xE2\x96\x81";  ///< U+2581, which SentencePiece writes for a space
 
 /// Appends a SentencePiece entry with U+2581 turned back into spaces.
 void append_unescaped(std::string_view entry, std::string& out);
@@ -188,11 +190,11 @@ struct Tokenizer::Tables {
   std::vector<std::uint8_t> types;
   std::vector<std::uint32_t> ranks;  // SentencePiece: order of the scores, lower is better
 
-  text::detail::TextIndex index;   // every entry
-  text::detail::PairIndex merges;  // byte-level
-  text::detail::Trie literal, special;  // cut out: user-defined; with parse_special also control and unknown
+  text::detail::TextIndex index;         // every entry
+  text::detail::PairIndex merges;        // byte-level
+  text::detail::Trie literal, special;   // cut out: user-defined; with parse_special also control and unknown
   std::array<Token, 256> byte_tokens{};  // no_token: the vocabulary lacks the byte
-  std::vector<Token> ends;  // ascending
+  std::vector<Token> ends;               // ascending
 
   std::optional<Token> bos, eos, eot, unk, pad;
   bool add_bos = false, add_eos = false, space_prefix = false, legacy_prefix = false;
@@ -200,7 +202,9 @@ struct Tokenizer::Tables {
   std::array<bool, 256> joins_space{};  // SentencePiece: some piece has U+2581 behind this byte
 
   std::size_t size() const noexcept { return types.size(); }
-  TokenType type(Token id) const noexcept { return static_cast<TokenType>(types[static_cast<std::size_t>(id)]); }
+  TokenType type(Token id) const noexcept {
+    return static_cast<TokenType>(types[static_cast<std::size_t>(id)]);
+  }
   std::string_view text(Token id) const noexcept {
     const auto i = static_cast<std::size_t>(id);
     return std::string_view(bytes).substr(offsets[i], offsets[i + 1] - offsets[i]);
@@ -226,6 +230,7 @@ namespace nibble::text::detail {
 std::shared_ptr<const Tokenizer::Tables> make_tables(const TokenizerData& data);
 
 /// Appends the tokens of `text`, special tokens around it included.
-void encode(const Tokenizer::Tables& tables, std::string_view text, EncodeOptions options, std::vector<Token>& out);
+void encode(const Tokenizer::Tables& tables, std::string_view text, EncodeOptions options,
+            std::vector<Token>& out);
 
 }  // namespace nibble::text::detail

@@ -48,7 +48,8 @@ Tokenizer byte_level(const char* pre) {
     unicode::append_utf8(alphabet[b], itself ? static_cast<char32_t>(b) : next++);
     v.add(alphabet[b], TokenType::normal);
   }
-  for (const char* word : {" the", "and", "  ", "    ", "\n\n", "aaaa", "'s", "12", "\xC3\xA9", "\xE4\xB8\xAD", "\xF0\x9F\xA6\x99"}) {
+  for (const char* word : {" the", "and", "  ", "    ", "\n\n", "aaaa", "'s", "12", "\xC3\xA9",
+                           "\xE4\xB8\xAD", "\xF0\x9F\xA6\x99"}) {
     std::string left = alphabet[static_cast<std::uint8_t>(word[0])];
     for (const char* c = word + 1; *c != '\0'; ++c) {
       const std::string& right = alphabet[static_cast<std::uint8_t>(*c)];
@@ -76,8 +77,9 @@ Tokenizer pieces(bool prefix) {
     v.add(std::string("<0x") + hex[b / 16] + hex[b % 16] + ">", TokenType::byte);
   }
   float score = 0;
-  for (const char* t : {"\xE2\x96\x81", "\xE2\x96\x81\xE2\x96\x81", "t", "h", "e", "th", "the", "\xE2\x96\x81the", "a", "aa", "aaaa",
-                        "\xE4\xB8\xAD", "<", "s", ">", "<s", "\n", "e\xE2\x96\x81t"})
+  for (const char* t :
+       {"\xE2\x96\x81", "\xE2\x96\x81\xE2\x96\x81", "t", "h", "e", "th", "the", "\xE2\x96\x81the", "a", "aa",
+        "aaaa", "\xE4\xB8\xAD", "<", "s", ">", "<s", "\n", "e\xE2\x96\x81t"})
     v.add(t, TokenType::normal, score -= 1);
   v.add("he", TokenType::unused, score - 1);
   v.add("\n\n", TokenType::user_defined, score);
@@ -91,7 +93,8 @@ void round_trip(const Tokenizer& t, std::string_view text, bool parse_special) {
   if (t.find("<s>"))
     for (std::size_t at; (at = expected.find("\xE2\x96\x81")) != expected.npos;) expected.replace(at, 3, " ");
   // A text that begins with a special token has no dummy prefix, so the space behind it must be kept.
-  const bool keep = !ids.empty() && t.token_type(ids.front()) != TokenType::normal && t.token_type(ids.front()) != TokenType::byte;
+  const bool keep = !ids.empty() && t.token_type(ids.front()) != TokenType::normal &&
+                    t.token_type(ids.front()) != TokenType::byte;
   const DecodeOptions options{.skip_special = false, .keep_prefix = keep};
   require(t.decode(ids, options) == expected);
 
@@ -125,8 +128,9 @@ void any_vocabulary(std::string_view input) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static const std::array<Tokenizer, 6> tokenizers = {byte_level("gpt-2"), byte_level("smollm"), byte_level("llama-bpe"),
-                                                      byte_level("stablelm2"), pieces(true), pieces(false)};
+  static const std::array<Tokenizer, 6> tokenizers = {
+      byte_level("gpt-2"),     byte_level("smollm"), byte_level("llama-bpe"),
+      byte_level("stablelm2"), pieces(true),         pieces(false)};
   if (size == 0) return 0;
   const std::string_view input(reinterpret_cast<const char*>(bytes) + 1, size - 1);
   const std::size_t pick = bytes[0] % 13;

@@ -26,7 +26,8 @@ class GgufVocab {
     bytes_.resize(std::size_t{32} << 20);
     file.read(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
     bytes_.resize(static_cast<std::size_t>(file.gcount()));
-    if (take(4) != "GGUF" || read<std::uint32_t>() != 3) throw std::runtime_error("not GGUF version 3: " + path);
+    if (take(4) != "GGUF" || read<std::uint32_t>() != 3)
+      throw std::runtime_error("not GGUF version 3: " + path);
     read<std::uint64_t>();
     for (auto n = read<std::uint64_t>(); n > 0; --n) entry();
   }

@@ -14,8 +14,9 @@
 
 namespace nibble {
 
-/// Finds the first of several strings in a text that arrives in pieces, one automaton (Knuth, Morris, Pratt 1977) for
-/// each. "First" is the one that ends first, and of those the longest, so the result does not depend on the pieces.
+/// Finds the first of several strings in a text that arrives in pieces, one automaton (Knuth, Morris, Pratt
+/// 1977) for each. "First" is the one that ends first, and of those the longest, so the result does not
+/// depend on the pieces.
 class NIBBLE_API StopStrings {
  public:
   StopStrings() = default;

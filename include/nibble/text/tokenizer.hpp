@@ -30,34 +30,39 @@ enum class TokenType : std::int32_t {
   byte = 6           ///< <0x0A>: one raw byte (SentencePiece byte fallback)
 };
 
-/// Everything that defines a tokenizer, as plain data. The views must stay valid only while the Tokenizer is built (they
-/// may point into a mapped file). Behind each field: the GGUF key it comes from (prefix `tokenizer.ggml.`).
+/// Everything that defines a tokenizer, as plain data. The views must stay valid only while the Tokenizer is
+/// built (they may point into a mapped file). Behind each field: the GGUF key it comes from (prefix
+/// `tokenizer.ggml.`).
 struct TokenizerData {
   std::string model;                     ///< `model`: "gpt2" (byte-level BPE) or "llama" (SentencePiece BPE)
   std::string pre;                       ///< `pre`: name of the pre-tokenizer; read for byte-level BPE only
   std::vector<std::string_view> tokens;  ///< `tokens`: entries as stored, by id
-  std::vector<float> scores;             ///< `scores`: one per token; SentencePiece only (may be empty otherwise)
-  std::vector<std::int32_t> types;       ///< `token_type`: TokenType per token; empty: all normal
+  std::vector<float> scores;        ///< `scores`: one per token; SentencePiece only (may be empty otherwise)
+  std::vector<std::int32_t> types;  ///< `token_type`: TokenType per token; empty: all normal
   std::vector<std::string_view> merges;  ///< `merges`: "left right", best first; byte-level BPE only
 
-  std::optional<Token> bos, eos, eot, unk, pad;  ///< `bos_token_id`, `eos_`, `eot_`, `unknown_`, `padding_token_id`
-  std::vector<Token> more_end_tokens;            ///< `eog_token_ids`, or "eos_token_id" lists of other formats
+  /// `bos_token_id`, `eos_token_id`, `eot_token_id`, `unknown_token_id`, `padding_token_id`
+  std::optional<Token> bos, eos, eot, unk, pad;
+  std::vector<Token> more_end_tokens;  ///< `eog_token_ids`, or "eos_token_id" lists of other formats
 
-  std::optional<bool> add_bos;           ///< `add_bos_token`; default: SentencePiece and llama3 yes, others no
-  std::optional<bool> add_eos;           ///< `add_eos_token`; default no
+  std::optional<bool> add_bos;  ///< `add_bos_token`; default: SentencePiece and llama3 yes, others no
+  std::optional<bool> add_eos;  ///< `add_eos_token`; default no
   std::optional<bool> add_space_prefix;  ///< `add_space_prefix`; SentencePiece's dummy prefix: default yes
-  /// Whether the dummy prefix is also put behind each special token ("legacy" in tokenizer_config.json), or only at the
-  /// start of the text. No GGUF key; default yes, as with the models converted before the flag existed.
+  /// Whether the dummy prefix is also put behind each special token ("legacy" in tokenizer_config.json), or
+  /// only at the start of the text. No GGUF key; default yes, as with the models converted before the flag
+  /// existed.
   std::optional<bool> legacy_space_prefix;
-  /// Whether a word that is itself a vocabulary entry is taken without merging. No GGUF key; default: llama3 family.
+  /// Whether a word that is itself a vocabulary entry is taken without merging. No GGUF key; default: llama3
+  /// family.
   std::optional<bool> ignore_merges;
-  /// Whether text is put into NFC first. No GGUF key; default: the qwen2 family, whose tokenizer.json says so.
+  /// Whether text is put into NFC first. No GGUF key; default: the qwen2 family, whose tokenizer.json says
+  /// so.
   std::optional<bool> normalize_nfc;
 };
 
 struct EncodeOptions {
-  bool add_special = true;     ///< put bos / eos around the text where the model asks for it
-  bool parse_special = false;  ///< read "<|im_end|>" as that token; off for text from users: it stays plain text
+  bool add_special = true;  ///< put bos / eos around the text where the model asks for it
+  bool parse_special = false;  ///< read "<|im_end|>" as that token; off for text from users
 };
 
 struct DecodeOptions {
@@ -65,25 +70,28 @@ struct DecodeOptions {
   bool keep_prefix = false;   ///< keep the space of the dummy prefix: the tokens continue earlier text
 };
 
-/// A vocabulary with its rules. Immutable: all members are const and may be called from any number of threads at once;
-/// copies share the tables.
+/// A vocabulary with its rules. Immutable: all members are const and may be called from any number of threads
+/// at once; copies share the tables.
 class NIBBLE_API Tokenizer {
  public:
-  /// Copies what it needs from `data`. Throws Error{malformed} for contradictory data (naming the token or merge) and
-  /// Error{unsupported} for an unknown model or pre-tokenizer (naming it). 262,144 tokens take some 30 ms.
+  /// Copies what it needs from `data`. Throws Error{malformed} for contradictory data (naming the token or
+  /// merge) and Error{unsupported} for an unknown model or pre-tokenizer (naming it). 262,144 tokens take
+  /// tens of milliseconds.
   explicit Tokenizer(const TokenizerData& data);
   static Result<Tokenizer> try_make(const TokenizerData& data);
 
   /// Token ids of `text`, which may hold any bytes. n log n in the length of the text, for any text.
   std::vector<Token> encode(std::string_view text, EncodeOptions options = {}) const;
 
-  /// Text of `tokens`: raw bytes, well-formed UTF-8 when the tokens spell whole characters. decode(encode(text)) is the
-  /// text (in NFC where the model normalizes). Throws Error{invalid_argument} for an id outside the vocabulary.
+  /// Text of `tokens`: raw bytes, well-formed UTF-8 when the tokens spell whole characters.
+  /// decode(encode(text)) is the text (in NFC where the model normalizes), as far as the vocabulary has a token for
+  /// each byte. Throws Error{invalid_argument} for an id outside the vocabulary.
   std::string decode(std::span<const Token> tokens, DecodeOptions options = {}) const;
 
   /// The bytes that one token stands for; for control tokens their literal text; nothing for unused ones.
   std::string token_bytes(Token token) const;
-  /// The vocabulary entry as stored ("Ġthe", "▁the", "<0x0A>"); valid as long as a copy of the Tokenizer lives.
+  /// The vocabulary entry as stored ("Ġthe", "▁the", "<0x0A>"); valid as long as a copy of the Tokenizer
+  /// lives.
   std::string_view token_text(Token token) const;
   TokenType token_type(Token token) const;
   /// The id of a vocabulary entry, spelled as stored.
@@ -99,8 +107,8 @@ class NIBBLE_API Tokenizer {
   bool add_eos() const noexcept;
   bool add_space_prefix() const noexcept;
 
-  /// Whether generation ends at this token: eos, eot, and the control tokens by which chat models end their turn.
-  /// False for ids outside the vocabulary.
+  /// Whether generation ends at this token: eos, eot, and the control tokens by which chat models end their
+  /// turn. False for ids outside the vocabulary.
   bool is_end(Token token) const noexcept;
   /// All tokens for which is_end holds, ascending.
   std::span<const Token> end_tokens() const noexcept;

@@ -43,7 +43,11 @@ Vocab byte_level() {
   Vocab v;
   v.data.model = "gpt2";
   v.data.pre = "gpt-2";
-  for (const char* t : {"a", "b", "c", "\xC4\xA0", "ab", "\xC4\xA0" "ab", "abc"}) v.add(t);
+  for (const char* t : {"a", "b", "c", "\xC4\xA0", "ab",
+                        "\xC4\xA0"
+                        "ab",
+                        "abc"})
+    v.add(t);
   v.merge_texts = {"a b", "\xC4\xA0 ab", "ab c"};
   return v;
 }
@@ -91,11 +95,20 @@ TEST_CASE("contradictory vocabularies are errors that name what is wrong", "[tok
       {byte_level(), [](Vocab& v) { v.data.model = ""; }, Errc::unsupported, "model"},
       {byte_level(), [](Vocab& v) { v.data.pre = "magic"; }, Errc::unsupported, "'magic'"},
       {byte_level(), [](Vocab& v) { v.data.pre = ""; }, Errc::unsupported, "pre-tokenizer"},
-      {byte_level(), [](Vocab& v) { v.texts.clear(); v.data.types.clear(); }, Errc::malformed, "empty"},
+      {byte_level(),
+       [](Vocab& v) {
+         v.texts.clear();
+         v.data.types.clear();
+       },
+       Errc::malformed, "empty"},
       {byte_level(), [](Vocab& v) { v.data.types.pop_back(); }, Errc::malformed, "6 token types"},
       {byte_level(), [](Vocab& v) { v.data.types[2] = 7; }, Errc::malformed, "token 2"},
       {byte_level(), [](Vocab& v) { v.data.types[2] = -1; }, Errc::malformed, "token 2"},
-      {byte_level(), [](Vocab& v) { v.data.scores = {1, 2}; }, Errc::malformed, "2 scores"},
+      {byte_level(),
+       [](Vocab& v) {
+         v.data.scores = {1, 2};
+       },
+       Errc::malformed, "2 scores"},
       {byte_level(), [](Vocab& v) { v.merge_texts.clear(); }, Errc::malformed, "merges"},
       {byte_level(), [](Vocab& v) { v.merge_texts[1] = "a x"; }, Errc::malformed, "merge 1 'a x'"},
       {byte_level(), [](Vocab& v) { v.merge_texts[1] = "b a"; }, Errc::malformed, "merge 1"},
@@ -108,10 +121,15 @@ TEST_CASE("contradictory vocabularies are errors that name what is wrong", "[tok
       {byte_level(), [](Vocab& v) { v.data.pad = 1 << 30; }, Errc::malformed, "padding"},
       {byte_level(), [](Vocab& v) { v.data.eot = 7; }, Errc::malformed, "eot"},
       {byte_level(), [](Vocab& v) { v.data.unk = 7; }, Errc::malformed, "unknown"},
-      {byte_level(), [](Vocab& v) { v.data.more_end_tokens = {1, 7}; }, Errc::malformed, "end"},
+      {byte_level(),
+       [](Vocab& v) {
+         v.data.more_end_tokens = {1, 7};
+       },
+       Errc::malformed, "end"},
       {byte_level(), [](Vocab& v) { v.data.add_bos = true; }, Errc::malformed, "bos"},
       {byte_level(), [](Vocab& v) { v.data.add_eos = true; }, Errc::malformed, "eos"},
-      {byte_level(), [](Vocab& v) { v.add(std::string(5000, '<'), TokenType::control); }, Errc::unsupported, "longer"},
+      {byte_level(), [](Vocab& v) { v.add(std::string(5000, '<'), TokenType::control); }, Errc::unsupported,
+       "longer"},
       {pieces(), [](Vocab& v) { v.data.scores.clear(); }, Errc::malformed, "scores"},
       {pieces(), [](Vocab& v) { v.data.scores.pop_back(); }, Errc::malformed, "scores"},
       {pieces(), [nan](Vocab& v) { v.data.scores[5] = nan; }, Errc::malformed, "token 5 is NaN"},
@@ -123,7 +141,8 @@ TEST_CASE("contradictory vocabularies are errors that name what is wrong", "[tok
 }
 
 TEST_CASE("a byte token is two hex digits and nothing else", "[tokenizer]") {
-  for (const char* bad : {"<0x-1>", "<0xZZ>", "<0x+1>", "<0x 1>", "<0x1>", "<0x001>", "<0X0A>", "<0x0A", "0x0A", "<0x0G>", ""}) {
+  for (const char* bad : {"<0x-1>", "<0xZZ>", "<0x+1>", "<0x 1>", "<0x1>", "<0x001>", "<0X0A>", "<0x0A",
+                          "0x0A", "<0x0G>", ""}) {
     Vocab v = pieces();
     v.texts[258] = bad;  // in place of <0xFF>
     check_error(v.get(), Errc::malformed, "byte token 258");
@@ -149,7 +168,8 @@ TEST_CASE("merging takes the best pair first and the leftmost of equals", "[toke
   CHECK(t.encode("") == std::vector<Token>{});
 }
 
-TEST_CASE("the dummy prefix stands at the start, and behind special tokens where the model says so", "[tokenizer]") {
+TEST_CASE("the dummy prefix stands at the start, and behind special tokens where the model says so",
+          "[tokenizer]") {
   Vocab v = pieces();
   {
     const Tokenizer t(v.get());
@@ -163,10 +183,29 @@ TEST_CASE("the dummy prefix stands at the start, and behind special tokens where
   }
   v.data.legacy_space_prefix = false;
   const Tokenizer t(v.get());
-  CHECK(t.encode("<s>G", {.add_special = false, .parse_special = true}) == std::vector<Token>{1, id_of(t, "G")});
+  CHECK(t.encode("<s>G", {.add_special = false, .parse_special = true}) ==
+        std::vector<Token>{1, id_of(t, "G")});
   CHECK(t.encode("G") == std::vector<Token>{1, id_of(t, "\xE2\x96\x81G")});
   v.data.add_space_prefix = false;
   CHECK(Tokenizer(v.get()).encode("G") == std::vector<Token>{1, id_of(t, "G")});
+}
+
+TEST_CASE("a piece may reach across a space", "[tokenizer]") {
+  const std::string m = "\xE2\x96\x81";
+  Vocab v = pieces();
+  v.data.add_bos = v.data.add_space_prefix = false;
+  for (const std::string& t : {"a" + m, "a" + m + "b", m + m, m + m + m}) v.add(t, TokenType::normal, -1);
+  for (const char* t : {"a", "b"}) v.add(t, TokenType::normal, -2);
+  const Tokenizer t(v.get());
+  const auto ids = [&](const Strings& entries) {
+    std::vector<Token> out;
+    for (const auto& e : entries) out.push_back(id_of(t, e));
+    return out;
+  };
+  CHECK(t.encode("a b") == ids({"a" + m + "b"}));
+  CHECK(t.encode("b a b b a") == ids({"b", m, "a" + m + "b", m, "b", m, "a"}));
+  CHECK(t.encode("a  b") == ids({"a" + m, m, "b"}));
+  CHECK(t.encode("b   a    b") == ids({"b", m + m + m, "a" + m, m + m + m, "b"}));
 }
 
 TEST_CASE("text that spells a special token stays text unless it is to be parsed", "[tokenizer]") {
@@ -207,7 +246,8 @@ TEST_CASE("of overlapping special tokens the leftmost wins, then the longest", "
 
 TEST_CASE("added tokens are literal, also where the byte alphabet has their letters", "[tokenizer]") {
   Vocab v = byte_level();
-  const Token a = v.add("il\xC3\x96veyou", TokenType::user_defined), b = v.add("\xC4\x8D", TokenType::user_defined);
+  const Token a = v.add("il\xC3\x96veyou", TokenType::user_defined),
+              b = v.add("\xC4\x8D", TokenType::user_defined);
   const Tokenizer t(v.get());
   CHECK(t.decode(t.encode("il\xC3\x96veyou")) == "il\xC3\x96veyou");
   CHECK(t.token_bytes(a) == "il\xC3\x96veyou");
@@ -240,6 +280,8 @@ TEST_CASE("pre-tokenizers split as their patterns do", "[tokenizer]") {
   CHECK(llama3("3333") == Strings{"333", "3"});
   CHECK(llama3("33333333") == Strings{"333", "333", "33"});
   CHECK(llama3("I'VE") == Strings{"I", "'VE"});
+  CHECK(llama3("it'\xC5\xBFt") == Strings{"it", "'\xC5\xBF", "t"});  // U+017F is an s in another case
+  CHECK(split(PreTokenizer::gpt2, "it'\xC5\xBFt") == Strings{"it", "'", "\xC5\xBFt"});
   CHECK(llama3("Hello   world") == Strings{"Hello", "  ", " world"});
   CHECK(llama3("a\n\n\nb") == Strings{"a", "\n\n\n", "b"});
   CHECK(llama3("x=1;\n\n  y") == Strings{"x", "=", "1", ";\n\n", " ", " y"});
@@ -253,7 +295,8 @@ TEST_CASE("pre-tokenizers split as their patterns do", "[tokenizer]") {
 // Every test vocabulary with all bytes, hence lossless.
 std::vector<Tokenizer> lossless() {
   std::vector<Tokenizer> out;
-  const test::GgufVocab bpe(NIBBLE_GOLDEN_DIR "/tokenizer_bpe.gguf"), spm(NIBBLE_GOLDEN_DIR "/tokenizer_spm.gguf");
+  const test::GgufVocab bpe(NIBBLE_GOLDEN_DIR "/tokenizer_bpe.gguf"),
+      spm(NIBBLE_GOLDEN_DIR "/tokenizer_spm.gguf");
   TokenizerData d = bpe.data();
   for (const char* pre : {"gpt-2", "smollm", "llama-bpe"}) {
     d.pre = pre;
@@ -274,7 +317,8 @@ TEST_CASE("any bytes survive encoding and decoding", "[tokenizer]") {
     for (int round = 0; round < 2000; ++round) {
       std::string text;
       const bool ascii = round % 2 == 0;
-      for (auto n = random() % 40; n > 0; --n) text.push_back(static_cast<char>(random() % (ascii ? 128 : 256)));
+      for (auto n = random() % 40; n > 0; --n)
+        text.push_back(static_cast<char>(random() % (ascii ? 128 : 256)));
       wrong += t.decode(t.encode(text, {.add_special = false})) != text;
     }
   CHECK(wrong == 0);
@@ -283,7 +327,8 @@ TEST_CASE("any bytes survive encoding and decoding", "[tokenizer]") {
 TEST_CASE("long runs of one character take no quadratic time", "[tokenizer]") {
   using clock = std::chrono::steady_clock;
   for (const Tokenizer& t : lossless())
-    for (const std::string unit : {"a", " ", "\n", "1", "\xE4\xB8\xAD", "'", "<|im_", "\xFF", "e\xCC\x81", "<tool_cal"}) {
+    for (const std::string unit :
+         {"a", " ", "\n", "1", "\xE4\xB8\xAD", "'", "<|im_", "\xFF", "e\xCC\x81", "<tool_cal"}) {
       std::string text;
       while (text.size() < 300'000) text += unit;
       const auto start = clock::now();
@@ -318,9 +363,14 @@ TEST_CASE("an unknown character without byte tokens is one unknown token a run",
   v.add("a", TokenType::normal, -1);
   v.add("\xE2\x96\x81", TokenType::normal, -2);
   const Tokenizer t(v.get());
-  CHECK(t.encode("a\xE4\xB8\xAD\xE6\x96\x87" "a") == std::vector<Token>{1, 0, 1});
+  CHECK(t.encode("a\xE4\xB8\xAD\xE6\x96\x87"
+                 "a") == std::vector<Token>{1, 0, 1});
   CHECK(t.encode("\xFF\xFE a") == std::vector<Token>{0, 2, 1});
   CHECK(t.encode("xy xy") == std::vector<Token>{0, 2, 0});
+  v.texts.pop_back();  // now the spaces are unknown too, and words repeat inside one run
+  v.data.types.pop_back();
+  v.data.scores.pop_back();
+  CHECK(Tokenizer(v.get()).encode("x x x xa x") == std::vector<Token>{0, 1, 0});
 }
 
 }  // namespace
