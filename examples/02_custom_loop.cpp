@@ -21,5 +21,5 @@ int main(int argc, char** argv) {
     std::cout << text.push(next) << std::flush;  // never half a character
     tokens = {next};
   }
-  std::cout << text.finish() << "\n";
+  std::cout << text.flush() << "\n";
 }

@@ -103,7 +103,7 @@ bool Generator::prefill(Logits& logits, GenerateResult& result) {
 
 FinishReason Generator::decode(Logits& logits, const TextCallback& callback, GenerateResult& result) {
   const Tokenizer& tokenizer = model_->tokenizer();
-  TokenStream stream(tokenizer, {.stop = options_.stop_strings});
+  TokenStream stream(tokenizer, {.decode = {.skip_special = true, .keep_prefix = true}, .stop = options_.stop_strings});
   Token token = 0;
   const auto emit = [&](const std::string& text) {
     result.text += text;

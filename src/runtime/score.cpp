@@ -20,7 +20,8 @@ std::vector<float> score(const Model& model, Model::Context& context, std::span<
                                                          std::to_string(model.vocabulary()));
   if (tokens.size() < 2) return {};
   const auto n = static_cast<Index>(tokens.size()) - 1;  // the last token predicts nothing that was given
-  SequenceState state = model.new_sequence({.max_tokens = n});
+  const DType dtype = context.numerics() == Numerics::exact ? DType::f32 : DType::f16;
+  SequenceState state = model.new_sequence({.max_tokens = n, .dtype = dtype});
   Matrix<float> hidden({n, model.hidden()});
   model.embed(context, tokens.first(static_cast<std::size_t>(n)), hidden);
   model.run_layers(context, hidden, state, 0, model.layers());

@@ -39,7 +39,7 @@ inline TinyModel tiny_text_model(std::string_view chat_template = tiny_template,
   std::vector<std::int32_t> types(tokens.size(), 1);
   types[0] = types[1] = 3;
   m.drop("token_embd.weight");
-  m.add("token_embd.weight", {static_cast<Index>(tokens.size()), 64}, 0, 1.0);
+  m.add("token_embd.weight", {static_cast<Index>(tokens.size()), 64}, 0, 0.3);
   m.metadata.set("tokenizer.ggml.model", std::string_view("gpt2"));
   m.metadata.set("tokenizer.ggml.pre", std::string_view("smollm"));
   m.metadata.set_array("tokenizer.ggml.tokens", std::span<const std::string>(tokens));

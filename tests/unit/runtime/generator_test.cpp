@@ -27,15 +27,15 @@ struct Fixture {
     o.stop_at_end = false;  // a random model ends at random
     return Generator(model, context, std::move(o));
   }
-  std::vector<float> last_logits(std::span<const Token> tokens) {
-    SequenceState state = model.new_sequence({.max_tokens = 256});
+  std::vector<float> last_logits(std::span<const Token> tokens, DType dtype = DType::f16) {
+    SequenceState state = model.new_sequence({.max_tokens = 256, .dtype = dtype});
     const BatchItem item{.sequence = &state, .tokens = tokens};
     const Logits logits = model.forward(context, {&item, 1});
     return {logits.row(0).begin(), logits.row(0).end()};
   }
 };
 
-constexpr SamplerOptions greedy{.temperature = 0};
+const SamplerOptions greedy{.temperature = 0};
 
 std::vector<Token> joined(std::vector<Token> a, std::span<const Token> b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -219,8 +219,8 @@ TEST_CASE_METHOD(Fixture, "rewind keeps the common beginning only") {
 
 TEST_CASE_METHOD(Fixture, "penalties see the prompt, and forget what was rewound") {
   // Every token but 'z' is forbidden or penalized: the penalty decides between 'y' and 'z'.
-  SamplerOptions s{.temperature = 0, .presence_penalty = 50};
-  s.logit_bias = {{Token(2 + 'y'), 1000.0f}, {Token(2 + 'z'), 999.0f}};
+  SamplerOptions s{.temperature = 0, .presence_penalty = 5000};
+  s.logit_bias = {{Token(2 + 'y'), 2000.0f}, {Token(2 + 'z'), 1000.0f}};
   Generator g = generator({.sampler = s, .max_tokens = 1});
   CHECK(g.generate(encode("y")).tokens.front() == 2 + 'z');
   const std::vector<Token> other = encode("x");
@@ -242,7 +242,7 @@ TEST_CASE_METHOD(Fixture, "score is the log softmax of teacher-forced logits") {
   REQUIRE(scores.size() + 1 == tokens.size());
   for (const std::size_t i : {std::size_t{0}, std::size_t{5}, tokens.size() - 2})
     {
-    const std::vector<float> row = last_logits(std::span(tokens).first(i + 1));
+    const std::vector<float> row = last_logits(std::span(tokens).first(i + 1), DType::f32);
     CHECK(scores[i] == Approx(double(row[std::size_t(tokens[i + 1])]) - log_sum_exp(row)).margin(1e-5));
   }
   CHECK(score(model, context, std::vector<Token>{3}).empty());
