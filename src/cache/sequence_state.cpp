@@ -102,7 +102,8 @@ void SequenceState::truncate(Index tokens) {
 namespace {
 
 /// Moves rows [from, from + count) of every head to [to, ...), to < from, across pages.
-void move_rows(std::span<std::byte* const> pages, Index heads, std::size_t row_bytes, Index to, Index from, Index count) {
+void move_rows(std::span<std::byte* const> pages, Index heads, std::size_t row_bytes, Index to, Index from,
+               Index count) {
   const auto at = [&](Index head, Index token) {
     return pages[static_cast<std::size_t>(token / kv_page_tokens)] +
            static_cast<std::size_t>(head * kv_page_tokens + token % kv_page_tokens) * row_bytes;

@@ -58,10 +58,12 @@ void add_compute(CLI::App& app, ComputeOptions& o) {
 }
 
 void add_sampling(CLI::App& app, SamplingOptions& o) {
-  app.add_option("-n,--max-tokens", o.max_tokens, "new tokens; -1 = no limit")->check(CLI::Range(Index{-1}, Index{1} << 30));
+  app.add_option("-n,--max-tokens", o.max_tokens, "new tokens; -1 = no limit")
+      ->check(CLI::Range(Index{-1}, Index{1} << 30));
   app.add_option("--temperature", o.sampler.temperature, "0 = always the likeliest token")->capture_default_str();
   app.add_option("--top-k", o.sampler.top_k, "the k likeliest tokens; 0 = off");
-  app.add_option("--top-p", o.sampler.top_p, "the likeliest tokens that together reach p; 1 = off")->capture_default_str();
+  app.add_option("--top-p", o.sampler.top_p, "the likeliest tokens that together reach p; 1 = off")
+      ->capture_default_str();
   app.add_option("--min-p", o.sampler.min_p, "tokens at least this fraction as likely as the likeliest; 0 = off");
   app.add_option("--repetition-penalty", o.sampler.repetition_penalty, "1 = off");
   app.add_option("--frequency-penalty", o.sampler.frequency_penalty, "0 = off");
@@ -107,7 +109,9 @@ Command add_eval(CLI::App& app) {
   CLI::App* c = app.add_subcommand("eval", "Perplexity, and divergence from a reference model");
   add_model(*c, o->model);
   c->add_option("--text", o->text, "a text file; - = standard input")->required();
-  c->add_option("--ctx", o->ctx, "tokens per chunk, scored on the second half")->check(CLI::Range(4, 1 << 20))->capture_default_str();
+  c->add_option("--ctx", o->ctx, "tokens per chunk, scored on the second half")
+      ->check(CLI::Range(4, 1 << 20))
+      ->capture_default_str();
   c->add_option("--chunks", o->chunks, "chunks to evaluate; 0 = all that the text fills")->check(any_count);
   c->add_option("--reference", o->reference, "a GGUF file to compare with, always evaluated exactly");
   add_compute(*c, o->compute);
@@ -164,8 +168,12 @@ Command add_bench(CLI::App& app) {
   CLI::App* c = app.add_subcommand("bench", "Prefill and decode speed, load time and peak memory");
   const CLI::Range tokens(0, 1 << 20);
   add_model(*c, o->model);
-  c->add_option("-p,--prompt-tokens", o->prompt, "tokens of the prefill; 0 = none")->check(tokens)->capture_default_str();
-  c->add_option("-n,--decode-tokens", o->decode, "tokens decoded one by one; 0 = none")->check(tokens)->capture_default_str();
+  c->add_option("-p,--prompt-tokens", o->prompt, "tokens of the prefill; 0 = none")
+      ->check(tokens)
+      ->capture_default_str();
+  c->add_option("-n,--decode-tokens", o->decode, "tokens decoded one by one; 0 = none")
+      ->check(tokens)
+      ->capture_default_str();
   c->add_option("-r,--repetitions", o->repetitions, "the best one is reported, and the mean")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

@@ -43,10 +43,11 @@ int generate(const GenerateOptions& o) {
   } else {
     write_out(start + "\n");
     if (!o.quiet)
-      note(std::to_string(r.prompt_tokens) + " prompt tokens at " + ReportValue(rate(r.prompt_tokens, r.prefill_seconds)).to_text() +
-           "/s, " + std::to_string(r.tokens.size()) + " new at " +
-           ReportValue(rate(static_cast<Index>(r.tokens.size()), r.decode_seconds)).to_text() + "/s, finish: " +
-           std::string(to_string(r.finish)));
+      note(std::to_string(r.prompt_tokens) + " prompt tokens at " +
+           ReportValue(rate(r.prompt_tokens, r.prefill_seconds)).to_text() + "/s, " +
+           std::to_string(r.tokens.size()) + " new at " +
+           ReportValue(rate(static_cast<Index>(r.tokens.size()), r.decode_seconds)).to_text() +
+           "/s, finish: " + std::string(to_string(r.finish)));
   }
   return interrupt.requested() ? exit_interrupted : exit_ok;
 }

@@ -29,7 +29,9 @@ double kv_bytes(const ModelSpec& spec, Index tokens) {
 void add_model(Report& report, const GgufFile& file, Index ctx) {
   double weight_bytes = 0;
   for (const GgufTensor& t : file.tensors()) weight_bytes += static_cast<double>(t.bytes.size());
-  auto spec = try_invoke([&] { return find_architecture(file.get<std::string_view>("general.architecture")).spec(file.metadata()); });
+  auto spec = try_invoke([&] {
+    return find_architecture(file.get<std::string_view>("general.architecture")).spec(file.metadata());
+  });
   report.add("runs_here", spec.has_value());
   if (!spec) {
     report.add("reason", spec.error().what());
@@ -45,14 +47,15 @@ void add_model(Report& report, const GgufFile& file, Index ctx) {
   report.add("weight_bytes", static_cast<std::int64_t>(weight_bytes));
   report.add("kv_bytes", static_cast<std::int64_t>(kv)).add("kv_tokens", tokens);
   report.add("memory_bytes", static_cast<std::int64_t>(weight_bytes + kv));
-  report.add("memory", readable_bytes(weight_bytes) + " of weights, " + readable_bytes(kv) + " of keys and values for " +
-                           std::to_string(tokens) + " tokens");
+  report.add("memory", readable_bytes(weight_bytes) + " of weights, " + readable_bytes(kv) +
+                           " of keys and values for " + std::to_string(tokens) + " tokens");
 }
 
 void add_tables(Report& report, const GgufFile& file) {
   ReportTable& metadata = report.table("metadata", {"key", "type", "value"});
   for (const MetadataEntry& e : file.metadata())
-    metadata.add({e.key, e.value.is_array() ? e.value.describe() : std::string(to_string(e.value.type())), e.value.to_text(4, 60)});
+    metadata.add({e.key, e.value.is_array() ? e.value.describe() : std::string(to_string(e.value.type())),
+                  e.value.to_text(4, 60)});
 
   struct Sum { Index tensors = 0; double weights = 0, bytes = 0; };
   std::map<std::string_view, Sum> by_type;

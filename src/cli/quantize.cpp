@@ -64,7 +64,8 @@ Plan plan_for(const StoredTensor& t, const FormatInfo& type, const FormatInfo& e
   plan.target = &wanted;
   if (t.cols() % wanted.block_size != 0) {
     plan.target = smallest_that_fits(wanted, t.cols());
-    plan.note = "rows of " + std::to_string(t.cols()) + " are no whole number of " + std::string(wanted.name) + " blocks";
+    plan.note = "rows of " + std::to_string(t.cols()) + " are no whole number of " +
+                std::string(wanted.name) + " blocks";
   }
   if (plan.target == plan.source) {
     plan.target = nullptr;
@@ -106,7 +107,8 @@ void note_requantization(const std::vector<Plan>& plans) {
        "); their error adds to the new one. Start from an f16 or f32 file for the best result.");
 }
 
-Report report_of(const QuantizeOptions& o, const std::vector<Plan>& plans, const GgufWeightSource& source, double seconds) {
+Report report_of(const QuantizeOptions& o, const std::vector<Plan>& plans, const GgufWeightSource& source,
+                 double seconds) {
   const GgufFile written = GgufFile::open(o.out);
   Report report;
   report.add("file", o.out).add("type", o.type).add("file_bytes", written.file_bytes());
@@ -157,7 +159,9 @@ int quantize(const QuantizeOptions& o) {
   ProgressBar bar("quantize");
   const auto start = std::chrono::steady_clock::now();
   writer.write(o.out, {.stop = interrupt.token(),
-                       .progress = [&](long long done, long long total, std::string_view what) { bar.update(done, total, what); }});
+                       .progress = [&](long long done, long long total, std::string_view what) {
+                         bar.update(done, total, what);
+                       }});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   write_out(report_of(o, plans, source, seconds).render(o.format));
   return exit_ok;

@@ -11,8 +11,9 @@
 namespace nibble {
 
 double kl_divergence(std::span<const float> p_logits, std::span<const float> q_logits) {
-  NIBBLE_EXPECTS(p_logits.size() == q_logits.size(), "KL divergence between rows of " + std::to_string(p_logits.size()) +
-                                                         " and " + std::to_string(q_logits.size()) + " logits");
+  NIBBLE_EXPECTS(p_logits.size() == q_logits.size(), "KL divergence between rows of " +
+                                                         std::to_string(p_logits.size()) + " and " +
+                                                         std::to_string(q_logits.size()) + " logits");
   const double p_total = log_sum_exp(p_logits), q_total = log_sum_exp(q_logits);
   double sum = 0;
   for (std::size_t i = 0; i < p_logits.size(); ++i) {
@@ -25,8 +26,9 @@ double kl_divergence(std::span<const float> p_logits, std::span<const float> q_l
 }
 
 double log_probability(std::span<const float> logits, Token token) {
-  NIBBLE_EXPECTS(token >= 0 && static_cast<std::size_t>(token) < logits.size(),
-                 "token " + std::to_string(token) + " is outside a row of " + std::to_string(logits.size()) + " logits");
+  NIBBLE_EXPECTS(
+      token >= 0 && static_cast<std::size_t>(token) < logits.size(),
+      "token " + std::to_string(token) + " is outside a row of " + std::to_string(logits.size()) + " logits");
   return static_cast<double>(logits[static_cast<std::size_t>(token)]) - log_sum_exp(logits);
 }
 

@@ -33,7 +33,8 @@ namespace {
 const FormatInfo& decoder_of(const StoredTensor& t) {
   const FormatInfo* format = find_format_by_gguf(t.gguf_type());
   if (format == nullptr)
-    throw Error(Errc::unsupported, "tensor " + std::string(t.name) + ": no decoder for type " + std::string(t.type->name));
+    throw Error(Errc::unsupported,
+                "tensor " + std::string(t.name) + ": no decoder for type " + std::string(t.type->name));
   return *format;
 }
 
@@ -44,7 +45,8 @@ double relative_weight_error(const StoredTensor& reference, const StoredTensor& 
                  "tensor " + std::string(candidate.name) + " has another shape than its reference");
   const FormatInfo &rf = decoder_of(reference), &cf = decoder_of(candidate);
   const Index rows = reference.rows(), cols = reference.cols();
-  const auto r_bytes = static_cast<std::size_t>(rf.row_bytes(cols)), c_bytes = static_cast<std::size_t>(cf.row_bytes(cols));
+  const auto r_bytes = static_cast<std::size_t>(rf.row_bytes(cols)),
+             c_bytes = static_cast<std::size_t>(cf.row_bytes(cols));
   std::vector<float> r(static_cast<std::size_t>(cols)), c(static_cast<std::size_t>(cols));
   double difference = 0, square = 0;
   for (Index row = 0; row < rows; ++row) {

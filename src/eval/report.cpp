@@ -206,7 +206,8 @@ std::string Report::render_table() const {
 std::string Report::render_md() const {
   std::string out;
   if (!values_.empty()) out += "| key | value |\n|---|---|\n";
-  for (const auto& [name, value] : values_) out += "| " + md_escaped(name) + " | " + md_escaped(value.to_text()) + " |\n";
+  for (const auto& [name, value] : values_)
+    out += "| " + md_escaped(name) + " | " + md_escaped(value.to_text()) + " |\n";
   for (const ReportTable& table : tables_) {
     out += (out.empty() ? "" : "\n") + std::string("**") + table.key() + "**\n\n";
     const Cells cells = cells_of(table);

@@ -27,7 +27,8 @@ const Architecture& find_architecture(std::string_view name) {
     if (a->name == name) return *a;
     known += (known.empty() ? "" : ", ") + std::string(a->name);
   }
-  throw Error(Errc::unsupported, "architecture '" + std::string(name) + "' is not supported (there are: " + known + ")");
+  throw Error(Errc::unsupported,
+              "architecture '" + std::string(name) + "' is not supported (there are: " + known + ")");
 }
 
 }  // namespace nibble

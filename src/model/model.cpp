@@ -232,7 +232,8 @@ std::optional<Index> Model::Body::step(Context& ctx, std::span<const Slice> slic
   for (const Slice& s : slices) {
     const bool ends = s.done + s.count == item_tokens(*s.item);
     for (Index i = 0; i < s.count; ++i, ++row) {
-      const bool want = s.item->logits == LogitsOf::all || (s.item->logits == LogitsOf::last && ends && i + 1 == s.count);
+      const bool want =
+          s.item->logits == LogitsOf::all || (s.item->logits == LogitsOf::last && ends && i + 1 == s.count);
       if (want) std::ranges::copy(hidden.row(row), wanted.row(count++).begin());
     }
   }

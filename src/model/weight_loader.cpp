@@ -65,7 +65,8 @@ PackedMatrix<cpu::Backend> WeightLoader::matrix(Role role, Index layer, Index ro
   if (tensor->rank > 2 || tensor->rows() != rows || tensor->cols() != cols)
     wrong_shape(*tensor, to_string(Extents<2>{rows, cols}));
   const FormatInfo& format = format_of(source_, *tensor);
-  auto packed = PackedMatrix<cpu::Backend>::pack(context_, QuantizedView::from_blocks(format, rows, cols, tensor->bytes));
+  auto packed = PackedMatrix<cpu::Backend>::pack(
+      context_, QuantizedView::from_blocks(format, rows, cols, tensor->bytes));
   done(*tensor);
   return packed;
 }

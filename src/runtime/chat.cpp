@@ -10,7 +10,8 @@ namespace {
 
 const ChatTemplate& template_of(const Model& model) {
   const ChatTemplate* t = model.chat_template();
-  if (t == nullptr) throw Error(Errc::unsupported, "the model has no chat template; generate from a plain prompt instead");
+  if (t == nullptr)
+    throw Error(Errc::unsupported, "the model has no chat template; generate from a plain prompt instead");
   return *t;
 }
 

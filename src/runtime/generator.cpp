@@ -46,7 +46,8 @@ std::string_view to_string(FinishReason reason) noexcept {
 
 void GeneratorOptions::validate(Index vocabulary) const {
   sampler.validate(vocabulary);
-  NIBBLE_EXPECTS(max_tokens >= -1, "max_tokens is " + std::to_string(max_tokens) + "; it must be -1 (no limit) or more");
+  NIBBLE_EXPECTS(max_tokens >= -1,
+                 "max_tokens is " + std::to_string(max_tokens) + "; it must be -1 (no limit) or more");
   NIBBLE_EXPECTS(prefill_tokens >= 1, "prefill_tokens is " + std::to_string(prefill_tokens) + "; it must be positive");
   for (const std::string& s : stop_strings) NIBBLE_EXPECTS(!s.empty(), "a stop string is empty");
 }
@@ -67,9 +68,9 @@ void Generator::append(std::span<const Token> prompt) {
     bos = &*start;
   }
   const auto added = static_cast<Index>(prompt.size()), have = static_cast<Index>(tokens_.size());
-  NIBBLE_EXPECTS(added <= state_.max_tokens() - have, "a prompt of " + std::to_string(added) +
-                                                          " tokens does not fit: the sequence holds " + std::to_string(have) +
-                                                          " of at most " + std::to_string(state_.max_tokens()));
+  NIBBLE_EXPECTS(added <= state_.max_tokens() - have,
+                 "a prompt of " + std::to_string(added) + " tokens does not fit: the sequence holds " +
+                     std::to_string(have) + " of at most " + std::to_string(state_.max_tokens()));
   if (bos != nullptr) prompt = {bos, 1};
   tokens_.insert(tokens_.end(), prompt.begin(), prompt.end());
   sampler_.accept(prompt);
@@ -94,7 +95,8 @@ bool Generator::prefill(Logits& logits, GenerateResult& result) {
   while (state_.tokens() < all) {
     if (context_->stop().stop_requested()) return false;
     const Index first = state_.tokens(), count = std::min(options_.prefill_tokens, all - first);
-    const auto piece = std::span<const Token>(tokens_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    const auto piece = std::span<const Token>(tokens_).subspan(static_cast<std::size_t>(first),
+                                                               static_cast<std::size_t>(count));
     if (!forward(piece, first + count == all ? LogitsOf::last : LogitsOf::none, logits)) return false;
     result.prompt_tokens += count;
   }
