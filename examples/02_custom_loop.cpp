@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   nibble::Sampler sample({.temperature = 0});
   nibble::TokenStream text(model.tokenizer());
 
+  std::cout << "The three primary colours are";
   std::vector<nibble::Token> tokens = model.tokenizer().encode("The three primary colours are");
   for (int step = 0; step < 24; ++step) {
     const nibble::BatchItem item{.sequence = &sequence, .tokens = tokens};

@@ -64,7 +64,7 @@ class General(Case):
         self.fails(2, "min_p", "generate", MODEL, "--prompt", "x", "--min-p", "1.5")
         self.fails(2, "repetition_penalty", "generate", MODEL, "--prompt", "x", "--repetition-penalty", "0")
         self.fails(2, "stop string", "generate", MODEL, "--prompt", "x", "--stop", "")
-        self.fails(2, "-n", "generate", MODEL, "--prompt", "x", "-n", "-2")
+        self.fails(2, "--max-tokens", "generate", MODEL, "--prompt", "x", "-n", "-2")
         self.fails(2, "", "tokenize", MODEL)
         self.fails(2, "", "tokenize", MODEL, "--text", "x", "--file", TEXT)
         self.fails(2, "threads", "bench", MODEL, "-t", "-1")
