@@ -3,11 +3,13 @@
 """Makes tests/golden/chat_templates.json: what jinja2 renders, or that it raises an error.
 
 The environment is the one transformers uses for chat templates. Needs jinja2 3.1.6; nothing is random.
+With a folder of GGUF files as argument (needs gguf), also chat_templates_models.json.
 Each case is {template, context (a name in "contexts"), output} or {template, context, error: true}.
 """
 import datetime
 import json
 import pathlib
+import sys
 
 import jinja2
 from jinja2 import nodes
@@ -164,5 +166,26 @@ def main():
     print(f"{len(out)} cases, {errors} of them errors, {len(text)} bytes")
 
 
+def render_models(folder):
+    """The chats through the templates of real model files, kept as renderings: {file: {chat: text or none}}."""
+    import gguf
+
+    out = {}
+    for path in sorted(pathlib.Path(folder).glob("*.gguf")):
+        field = gguf.GGUFReader(path).fields.get("tokenizer.chat_template")
+        if field is None:
+            continue
+        template = ENV.from_string(field.contents())
+        texts = out.setdefault(path.name, {})
+        for name, context in CHATS.items():
+            try:
+                texts[name] = template.render(**context)
+            except Exception:
+                texts[name] = None
+    (HERE / "chat_templates_models.json").write_text(json.dumps(out, ensure_ascii=False, indent=1) + "\n")
+
+
 if __name__ == "__main__":
     main()
+    if len(sys.argv) > 1:
+        render_models(sys.argv[1])

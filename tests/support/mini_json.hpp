@@ -90,7 +90,10 @@ class MiniJson {
     expect('"');
     while (text_.at(at_) != '"') {
       const char c = text_[at_++];
-      if (c != '\\') { out.push_back(c); continue; }
+      if (c != '\\') {
+        out.push_back(c);
+        continue;
+      }
       const char e = text_.at(at_++);
       switch (e) {
         case 'n': out.push_back('\n'); break;

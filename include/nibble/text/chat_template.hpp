@@ -23,7 +23,7 @@ namespace nibble {
 struct ChatTemplateLimits {
   std::size_t max_template_bytes = std::size_t{1} << 20;
   std::size_t max_output_bytes = std::size_t{64} << 20;  ///< of the output, and of any one string on the way
-  std::size_t max_steps = 20'000'000;  ///< nodes evaluated, list items made, 32-byte pieces of text copied
+  std::size_t max_steps = 5'000'000;  ///< nodes evaluated, list items made, 32-byte pieces of text copied
   std::size_t max_depth = 1000;        ///< nested evaluations: expressions, blocks and macro calls
 };
 

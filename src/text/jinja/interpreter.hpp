@@ -14,9 +14,9 @@
 
 namespace nibble::jinja {
 
+/// Parents follow the nesting of the template's text, so a chain of them is as short as that.
 struct Scope {
   std::shared_ptr<Scope> parent = {};
-  int depth = 0;
   std::vector<std::pair<NameId, Object>> variables = {};
 };
 

@@ -7,13 +7,6 @@
 #include "text/jinja/print.hpp"
 
 namespace nibble::jinja {
-namespace {
-
-// Macros that define macros can chain scopes without recursion; freeing a chain is recursive.
-constexpr int max_scopes = 1000;
-
-}  // namespace
-
 /// Makes a scope the current one for its lifetime.
 class Interpreter::ScopeGuard {
  public:
@@ -79,8 +72,6 @@ void Interpreter::load_globals(const Value& context) {
 std::shared_ptr<Scope> Interpreter::inner_scope() const {
   auto scope = std::make_shared<Scope>();
   scope->parent = scope_;
-  scope->depth = scope_->depth + 1;
-  if (scope->depth > max_scopes) fail_limit("scopes nested deeper than " + std::to_string(max_scopes));
   return scope;
 }
 
