@@ -2,6 +2,7 @@
 #include "nibble/runtime/generator.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "nibble/runtime/chat.hpp"
@@ -142,6 +143,16 @@ TEST_CASE_METHOD(Fixture, "options out of range are refused when set") {
   CHECK_THROWS_WITH(Generator(model, context, {.sampler = {.temperature = -1}}), Contains("temperature"));
 }
 
+TEST_CASE_METHOD(Fixture, "a draw that fails leaves the prompt evaluated, and can be tried again") {
+  SamplerOptions forbids_all;
+  for (Token t = 0; t < 260; ++t) forbids_all.logit_bias[t] = -std::numeric_limits<float>::infinity();
+  Generator g = generator({.sampler = forbids_all});
+  CHECK_THROWS_WITH(g.generate(encode("abc")), Contains("non-finite logits"));
+  CHECK(g.state().tokens() == 3);
+  CHECK_THROWS_WITH(g.generate({}), Contains("non-finite logits"));  // its logits were made anew
+  CHECK(g.tokens().size() == 3);
+}
+
 TEST_CASE_METHOD(Fixture, "an end token ends the text and stays in the sequence") {
   GeneratorOptions o{.sampler = {.temperature = 0, .logit_bias = {{test::tiny_end, 1000.0f}}}, .max_tokens = 5};
   Generator g(model, context, o);
@@ -159,7 +170,7 @@ TEST_CASE_METHOD(Fixture, "stop strings end the text before themselves, wherever
   Generator free_running = generator({.sampler = {.seed = 9}, .max_tokens = 60});
   const std::string whole = free_running.generate(encode("go")).text;
   REQUIRE(whole.size() > 20);
-  for (const std::size_t at : {3, 8, 13}) {
+  for (const std::size_t at : {std::size_t{3}, std::size_t{8}, std::size_t{13}}) {
     const std::string stop = whole.substr(at, 4);
     if (unicode::to_valid_utf8(whole) != whole) continue;
     std::string streamed;
