@@ -100,6 +100,38 @@ TEST_CASE("rotary scaling is read, and an unknown kind is refused") {
   CHECK_THROWS_WITH(spec_of(m.metadata), Catch::Contains("spiral"));
 }
 
+TEST_CASE("gemma3 says which layers are local by a distance or by flags") {
+  const auto gemma = [] {
+    auto m = tiny_llama();
+    MetadataBuilder b;
+    for (const MetadataEntry& e : m.metadata.build()) {
+      std::string key(e.key);
+      if (key.starts_with("llama.")) key.replace(0, 5, "gemma3");
+      b.set(key, e.value);
+    }
+    b.set("general.architecture", std::string_view("gemma3"));
+    b.set("gemma3.attention.sliding_window", std::uint32_t{8});
+    b.set("gemma3.block_count", std::uint32_t{4});
+    return b;
+  };
+  const auto windows = [](const MetadataBuilder& b) {
+    std::vector<Index> w;
+    for (const BlockSpec& block : spec_of(b).blocks) w.push_back(block.attention.window);
+    return w;
+  };
+  auto b = gemma();
+  CHECK(windows(b) == std::vector<Index>{8, 8, 8, 8});  // the sixth would be global
+  b.set("gemma3.attention.sliding_window_pattern", std::uint32_t{2});
+  CHECK(windows(b) == std::vector<Index>{8, 0, 8, 0});
+  const bool flags[] = {false, true, true, false};
+  b.set_array("gemma3.attention.sliding_window_pattern", std::span<const bool>(flags));
+  CHECK(windows(b) == std::vector<Index>{0, 8, 8, 0});
+  b.set_array("gemma3.attention.sliding_window_pattern", std::span<const bool>(flags, 3));
+  CHECK_THROWS_WITH(spec_of(b), Catch::Contains("sliding_window_pattern") && Catch::Contains("3"));
+  b.erase("gemma3.attention.sliding_window");
+  CHECK_THROWS_WITH(spec_of(b), Catch::Contains("sliding_window"));
+}
+
 TEST_CASE("an unknown architecture is refused by name") {
   CHECK_THROWS_WITH(find_architecture("mamba9"), Catch::Contains("mamba9") && Catch::Contains("qwen2"));
   for (const char* known : {"llama", "qwen2", "gemma3"}) CHECK(find_architecture(known).name == known);
