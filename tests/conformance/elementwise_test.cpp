@@ -3,6 +3,7 @@
 // references, over lengths with tails, in place, with special values, and without a write too far.
 #include <limits>
 
+#include "cpu/dispatch.hpp"
 #include "nibble/backend/packed_matrix.hpp"
 #include "nibble/ops/activation.hpp"
 #include "nibble/ops/embedding.hpp"
@@ -57,6 +58,47 @@ std::vector<float> wide_values() {
 }
 
 }  // namespace
+
+TEST_CASE("elementary functions keep their stated accuracy", "[math]") {
+  for (const cpu::Isa isa : cpu::available_isas()) {
+    INFO(cpu::to_string(isa));
+    const cpu::KernelTable& k = cpu::kernels_of(isa);
+    std::vector<float> x{0.0f};  // the maximum of the row, so that scores are exponents
+    for (int i = 1; i <= 20000; ++i) x.push_back(-float(i) * 0.0052f);
+    std::vector<float> e = x;
+    float max = 1, sum = 0;
+    k.softmax_tile({e.data(), Index(e.size()), 1, Index(e.size()), &max, &sum});
+    REQUIRE(max == 0.0f);
+    double worst_exp = 0, worst_tanh = 0, worst_angle = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {  // relative in the normal range, absolute below it
+      const double expected = std::exp(double(x[i]));
+      worst_exp = std::max(worst_exp, std::abs(double(e[i]) - expected) / std::max(expected, 0x1p-126));
+    }
+    CHECK(worst_exp <= 1.6 * unit_roundoff);
+
+    std::vector<float> t;
+    for (int i = -6000; i <= 6000; ++i) t.push_back(float(i) * 0.001f);
+    const std::vector<float> arguments = t;
+    k.soft_cap(t.data(), Index(t.size()), 1.0f);
+    for (std::size_t i = 0; i < t.size(); ++i) {
+      const double expected = std::tanh(double(arguments[i]));
+      if (expected != 0) worst_tanh = std::max(worst_tanh, std::abs(double(t[i]) / expected - 1));
+    }
+    CHECK(worst_tanh <= 3 * unit_roundoff);
+
+    std::vector<float> frequencies(std::size_t{16}), cosine(std::size_t{16}), sine(std::size_t{16});
+    for (std::size_t i = 0; i < 16; ++i) frequencies[i] = 0.37f + 0.041f * float(i);
+    for (Index position = 0; position < 1000000; position += 977) {
+      k.rope_angles(position, frequencies.data(), 1.0f, cosine.data(), sine.data(), 16);
+      for (std::size_t i = 0; i < 16; ++i) {
+        const double angle = double(position) * double(frequencies[i]);
+        worst_angle = std::max({worst_angle, std::abs(double(cosine[i]) - std::cos(angle)),
+                                std::abs(double(sine[i]) - std::sin(angle))});
+      }
+    }
+    CHECK(worst_angle <= 2 * unit_roundoff);
+  }
+}
 
 TEST_CASE("norms agree with their references", "[norm]") {
   for_every_isa([](Cpu& context) {

@@ -26,7 +26,6 @@ namespace {
 
 constexpr Index page_keys = kv_page_tokens;
 constexpr Index sub_keys = 64;  ///< masks are classified per so many keys
-constexpr Index subs = page_keys / sub_keys;
 
 struct Job {
   Context& context;
