@@ -6,6 +6,7 @@
 
 #include "nibble/core/contract.hpp"
 #include "nibble/format/formats.hpp"
+#include "nibble/format/quantized_tensor.hpp"
 
 namespace nibble {
 
@@ -30,12 +31,11 @@ void HiddenErrorMeter::add(MatrixView<const float> reference, MatrixView<const f
 
 namespace {
 
-const FormatInfo& decoder_of(const StoredTensor& t) {
+QuantizedView view_of(const StoredTensor& t) {
   const FormatInfo* format = find_format_by_gguf(t.gguf_type());
   if (format == nullptr)
-    throw Error(Errc::unsupported,
-                "tensor " + std::string(t.name) + ": no decoder for type " + std::string(t.type->name));
-  return *format;
+    throw Error(Errc::unsupported, "tensor " + std::string(t.name) + ": no decoder for type " + std::string(t.type->name));
+  return QuantizedView::from_blocks(*format, t.rows(), t.cols(), t.bytes);
 }
 
 }  // namespace
@@ -43,16 +43,12 @@ const FormatInfo& decoder_of(const StoredTensor& t) {
 double relative_weight_error(const StoredTensor& reference, const StoredTensor& candidate) {
   NIBBLE_EXPECTS(reference.rank == candidate.rank && reference.dims == candidate.dims,
                  "tensor " + std::string(candidate.name) + " has another shape than its reference");
-  const FormatInfo &rf = decoder_of(reference), &cf = decoder_of(candidate);
-  const Index rows = reference.rows(), cols = reference.cols();
-  const auto r_bytes = static_cast<std::size_t>(rf.row_bytes(cols)),
-             c_bytes = static_cast<std::size_t>(cf.row_bytes(cols));
-  std::vector<float> r(static_cast<std::size_t>(cols)), c(static_cast<std::size_t>(cols));
+  const QuantizedView reference_rows = view_of(reference), candidate_rows = view_of(candidate);
+  std::vector<float> r(static_cast<std::size_t>(reference_rows.cols())), c(r.size());
   double difference = 0, square = 0;
-  for (Index row = 0; row < rows; ++row) {
-    const auto at = static_cast<std::size_t>(row);
-    rf.decode(reference.bytes.data() + at * r_bytes, r.data(), cols / rf.block_size);
-    cf.decode(candidate.bytes.data() + at * c_bytes, c.data(), cols / cf.block_size);
+  for (Index row = 0; row < reference_rows.rows(); ++row) {
+    reference_rows.decode_row(row, r);
+    candidate_rows.decode_row(row, c);
     for (std::size_t i = 0; i < r.size(); ++i) {
       const double a = static_cast<double>(r[i]), d = static_cast<double>(c[i]) - a;
       difference += d * d;
