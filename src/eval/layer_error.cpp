@@ -34,7 +34,8 @@ namespace {
 QuantizedView view_of(const StoredTensor& t) {
   const FormatInfo* format = find_format_by_gguf(t.gguf_type());
   if (format == nullptr)
-    throw Error(Errc::unsupported, "tensor " + std::string(t.name) + ": no decoder for type " + std::string(t.type->name));
+    throw Error(Errc::unsupported,
+                "tensor " + std::string(t.name) + ": no decoder for type " + std::string(t.type->name));
   return QuantizedView::from_blocks(*format, t.rows(), t.cols(), t.bytes);
 }
 
