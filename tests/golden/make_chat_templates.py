@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Makes tests/golden/chat_templates.json: what jinja2 renders, or that it raises an error.
 
-The environment is the one transformers uses for chat templates. Needs jinja2 3.1.6; nothing is random.
+The environment is the one transformers uses for chat templates. Needs jinja2 3.1.6; random_templates.py is seeded.
 With a folder of GGUF files as argument (needs gguf), also chat_templates_models.json.
 Each case is {template, context (a name in "contexts"), output} or {template, context, error: true}.
 """
+import copy
 import datetime
 import json
 import pathlib
@@ -16,7 +17,10 @@ from jinja2 import nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from random_templates import Templates
+
 assert jinja2.__version__ == "3.1.6", jinja2.__version__
+RANDOM_CASES = 1200
 HERE = pathlib.Path(__file__).parent
 NOW = datetime.datetime(2024, 7, 6, 9, 5, 3)
 
@@ -140,6 +144,9 @@ def cases():
         if line and not line.startswith("##"):
             # One snippet a line; control characters are written as pictures.
             yield line.replace("⏎", "\n").replace("␍", "\r").replace("␀", "\0"), "values"
+    random_templates = Templates(seed=20240706)
+    for _ in range(RANDOM_CASES):
+        yield random_templates.template(), "values"
 
 
 def main():
@@ -148,10 +155,12 @@ def main():
     for template, context in cases():
         case = {"template": template, "context": context}
         try:
-            case["output"] = ENV.from_string(template).render(**contexts[context])
+            case["output"] = ENV.from_string(template).render(**copy.deepcopy(contexts[context]))
         except Exception as e:  # any error of jinja2 or Python
             case["error"] = f"{type(e).__name__}: {e}"[:120]
-        out.append(case)
+        # Addresses of objects are no one's to reproduce.
+        if " at 0x" not in case.get("output", ""):
+            out.append(case)
     templates = {}
     for case in out:
         if len(case["template"]) > 200:

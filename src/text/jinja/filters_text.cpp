@@ -105,7 +105,6 @@ Object filter_format(Interpreter& in, const Object& value, const Args& args) {
 Object filter_truncate(Interpreter& in, const Object& value, const Args& args) {
   const auto [length_arg, kill_words, end_arg, leeway_arg] =
       bind("truncate", args, {"length", "killwords", "end", "leeway"});
-  const std::string& text = text_argument(value, "the value of truncate");
   const std::string end = end_arg ? text_argument(*end_arg, "truncate's end") : "...";
   const std::int64_t length = length_arg ? int_argument(*length_arg, "truncate") : 255;
   const std::int64_t leeway =
@@ -113,9 +112,10 @@ Object filter_truncate(Interpreter& in, const Object& value, const Args& args) {
   const auto end_length = static_cast<std::int64_t>(count_code_points(end));
   if (length < end_length || leeway < 0)
     fail("truncate needs length >= " + std::to_string(end_length) + " and leeway >= 0");
-  in.budget().charge_text(text.size());
-  const auto size = static_cast<std::int64_t>(count_code_points(text));
+  if (value.as_text()) in.budget().charge_text(value.as_text()->size());
+  const std::int64_t size = length_of(value);
   if (size <= length || size - length <= leeway) return value;
+  const std::string& text = text_argument(value, "the value of truncate");
   std::string head = text.substr(0, byte_offset(text, static_cast<std::size_t>(length - end_length)));
   if (!flag(kill_words)) head = head.substr(0, head.rfind(' '));
   return head + end;

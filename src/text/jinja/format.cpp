@@ -64,8 +64,11 @@ class PercentFormat {
       at_ = next;
       if (at_ < format_.size()) conversion();
     }
-    const bool all_used = tuple_ ? used_ == tuple_->items.size()
-                                 : used_ > 0 || arguments_.as_dict() || (arguments_.as_sequence() && !tuple_);
+    // Python lets whatever can be indexed, but for tuples and strings, stay unused.
+    const Sequence* s = arguments_.as_sequence();
+    const bool indexable =
+        arguments_.as_dict() || arguments_.is_undefined() || (s && s->kind <= Sequence::Kind::range);
+    const bool all_used = tuple_ ? used_ == tuple_->items.size() : used_ > 0 || indexable;
     if (!all_used) fail("not all arguments converted during string formatting");
     return out_.take();
   }

@@ -342,6 +342,7 @@ std::optional<Object> element(Budget& budget, const Object& container, const Obj
     return s->items[static_cast<std::size_t>(*at)];
   }
   if (const std::string* text = container.as_text()) {
+    if (container.is_markup()) fail_unsupported("indexing text marked safe");
     budget.charge(1 + text->size() / 8);
     if (*at < 0) *at += static_cast<Int>(count_code_points(*text));
     if (*at < 0) return std::nullopt;
@@ -364,6 +365,7 @@ Object slice(Budget& budget, const Object& container, const Object* start, const
   const Sequence* s = container.as_sequence();
   if (s && s->kind > Sequence::Kind::range) s = nullptr;
   if (!text && !s) fail("'" + type_name(container) + "' object cannot be sliced");
+  if (container.is_markup()) fail_unsupported("slicing text marked safe");
   const auto from = slice_bound(start), to = slice_bound(stop);
   const Int stride = slice_bound(step).value_or(1);
   if (stride == 0) fail("slice step cannot be zero");

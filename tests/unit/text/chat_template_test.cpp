@@ -170,6 +170,9 @@ TEST_CASE("what is not supported is named with its line", "[text][chat_template]
   check_error("{% for x in [1] %}{{ loop }}{% endfor %}", Errc::unsupported, "printing a LoopContext");
   check_error("{{ ('<'|safe) + 'x' }}", Errc::unsupported, "'+' on text marked safe");
   check_error("{{ ('<'|e).upper() }}", Errc::unsupported, "the method 'upper' of text marked safe");
+  check_error("{{ ('<'|e)[1:] }}", Errc::unsupported, "slicing text marked safe");
+  check_error("{{ ('<'|e)[0] }}", Errc::unsupported, "indexing text marked safe");
+  check_error("{{ ['<'|e] }}", Errc::unsupported, "text marked safe inside a container");
   check_error("{{ '{:>5}'.format(1) }}", Errc::unsupported, "the format field");
   check_error("{{ range(9)[1:2] }}", Errc::unsupported, "slicing a range");
   check_error("{{ strftime_now('%Q') }}", Errc::unsupported, "'%Q'");
