@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(most_warps* warp_size) rms_norm_rows(const Row
 }  // namespace
 
 template <>
-void Kernel<RmsNorm, cuda::Backend>::run(ExecutionContext<cuda::Backend>& context, const RmsNorm& op,
+NIBBLE_API void Kernel<RmsNorm, cuda::Backend>::run(ExecutionContext<cuda::Backend>& context, const RmsNorm& op,
                                          MatrixView<const float, Device> x, VectorView<const float, Device> weight,
                                          MatrixView<float, Device> y) {
   NIBBLE_EXPECTS(x.extents() == y.extents() && weight.extent(0) == x.cols(),

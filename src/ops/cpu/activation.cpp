@@ -26,21 +26,21 @@ void gated(Context& context, const char* op, cpu::BinaryFn kernel, MatrixView<co
 }  // namespace
 
 template <>
-void Kernel<SwiGlu, cpu::Backend>::run(Context& context, const SwiGlu&, MatrixView<const float> gate,
+NIBBLE_API void Kernel<SwiGlu, cpu::Backend>::run(Context& context, const SwiGlu&, MatrixView<const float> gate,
                                        MatrixView<const float> up, MatrixView<float> y) {
   const TraceSpan span(context.trace(), "swiglu");
   gated(context, "SwiGlu", context.kernels().swiglu, gate, up, y);
 }
 
 template <>
-void Kernel<GeGlu, cpu::Backend>::run(Context& context, const GeGlu&, MatrixView<const float> gate,
+NIBBLE_API void Kernel<GeGlu, cpu::Backend>::run(Context& context, const GeGlu&, MatrixView<const float> gate,
                                       MatrixView<const float> up, MatrixView<float> y) {
   const TraceSpan span(context.trace(), "geglu");
   gated(context, "GeGlu", context.kernels().geglu, gate, up, y);
 }
 
 template <>
-void Kernel<Gelu, cpu::Backend>::run(Context& context, const Gelu& op, MatrixView<const float> x,
+NIBBLE_API void Kernel<Gelu, cpu::Backend>::run(Context& context, const Gelu& op, MatrixView<const float> x,
                                      MatrixView<float> y) {
   const TraceSpan span(context.trace(), "gelu");
   require_same("Gelu", "x", x.extents(), y.extents());
@@ -53,7 +53,7 @@ void Kernel<Gelu, cpu::Backend>::run(Context& context, const Gelu& op, MatrixVie
 }
 
 template <>
-void Kernel<Add, cpu::Backend>::run(Context& context, const Add&, MatrixView<const float> x,
+NIBBLE_API void Kernel<Add, cpu::Backend>::run(Context& context, const Add&, MatrixView<const float> x,
                                     MatrixView<float> y) {
   const TraceSpan span(context.trace(), "add");
   require_same("Add", "x", x.extents(), y.extents());
@@ -66,7 +66,7 @@ void Kernel<Add, cpu::Backend>::run(Context& context, const Add&, MatrixView<con
 }
 
 template <>
-void Kernel<SoftCapLogits, cpu::Backend>::run(Context& context, const SoftCapLogits& op,
+NIBBLE_API void Kernel<SoftCapLogits, cpu::Backend>::run(Context& context, const SoftCapLogits& op,
                                               MatrixView<float> y) {
   const TraceSpan span(context.trace(), "soft_cap");
   NIBBLE_EXPECTS(op.cap > 0, "SoftCapLogits: the cap must be positive, not " + std::to_string(op.cap));

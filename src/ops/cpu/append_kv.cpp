@@ -36,7 +36,7 @@ void require_page(std::span<std::byte* const> pages, Index position) {
 }  // namespace
 
 template <>
-void Kernel<AppendKv, cpu::Backend>::run(Context& context, const AppendKv&, TensorView<const float, 3> k,
+NIBBLE_API void Kernel<AppendKv, cpu::Backend>::run(Context& context, const AppendKv&, TensorView<const float, 3> k,
                                          TensorView<const float, 3> v, VectorView<const Index> positions,
                                          const KvView& kv) {
   const TraceSpan span(context.trace(), "append_kv");

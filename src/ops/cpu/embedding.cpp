@@ -11,7 +11,7 @@ namespace nibble {
 using namespace cpu_ops;
 
 template <>
-void Kernel<Embedding, cpu::Backend>::run(Context& context, const Embedding& op,
+NIBBLE_API void Kernel<Embedding, cpu::Backend>::run(Context& context, const Embedding& op,
                                           VectorView<const std::int32_t> ids,
                                           const PackedMatrix<cpu::Backend>& table, MatrixView<float> y) {
   const TraceSpan span(context.trace(), "embedding");

@@ -249,7 +249,7 @@ void run_any(Context& context, MatrixView<const float> x, const PackedMatrix<cpu
 }  // namespace
 
 template <>
-void Kernel<Linear<epilogue::None>, cpu::Backend>::run(Context& context, const Linear<epilogue::None>& op,
+NIBBLE_API void Kernel<Linear<epilogue::None>, cpu::Backend>::run(Context& context, const Linear<epilogue::None>& op,
                                                        MatrixView<const float> x,
                                                        const PackedMatrix<cpu::Backend>& w,
                                                        MatrixView<float> y) {
@@ -257,7 +257,7 @@ void Kernel<Linear<epilogue::None>, cpu::Backend>::run(Context& context, const L
 }
 
 template <>
-void Kernel<Linear<epilogue::Bias>, cpu::Backend>::run(Context& context, const Linear<epilogue::Bias>& op,
+NIBBLE_API void Kernel<Linear<epilogue::Bias>, cpu::Backend>::run(Context& context, const Linear<epilogue::Bias>& op,
                                                        MatrixView<const float> x,
                                                        const PackedMatrix<cpu::Backend>& w,
                                                        MatrixView<float> y) {
@@ -267,7 +267,7 @@ void Kernel<Linear<epilogue::Bias>, cpu::Backend>::run(Context& context, const L
 }
 
 template <>
-void Kernel<Linear<epilogue::Add>, cpu::Backend>::run(Context& context, const Linear<epilogue::Add>& op,
+NIBBLE_API void Kernel<Linear<epilogue::Add>, cpu::Backend>::run(Context& context, const Linear<epilogue::Add>& op,
                                                       MatrixView<const float> x,
                                                       const PackedMatrix<cpu::Backend>& w,
                                                       MatrixView<float> y) {

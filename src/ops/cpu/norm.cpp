@@ -11,7 +11,7 @@ namespace nibble {
 using namespace cpu_ops;
 
 template <>
-void Kernel<RmsNorm, cpu::Backend>::run(Context& context, const RmsNorm& op, MatrixView<const float> x,
+NIBBLE_API void Kernel<RmsNorm, cpu::Backend>::run(Context& context, const RmsNorm& op, MatrixView<const float> x,
                                         VectorView<const float> weight, MatrixView<float> y) {
   const TraceSpan span(context.trace(), "rms_norm");
   require_same("RmsNorm", "x", x.extents(), y.extents());
@@ -26,7 +26,7 @@ void Kernel<RmsNorm, cpu::Backend>::run(Context& context, const RmsNorm& op, Mat
 }
 
 template <>
-void Kernel<LayerNorm, cpu::Backend>::run(Context& context, const LayerNorm& op, MatrixView<const float> x,
+NIBBLE_API void Kernel<LayerNorm, cpu::Backend>::run(Context& context, const LayerNorm& op, MatrixView<const float> x,
                                           VectorView<const float> weight, VectorView<const float> bias,
                                           MatrixView<float> y) {
   const TraceSpan span(context.trace(), "layer_norm");
@@ -45,7 +45,7 @@ void Kernel<LayerNorm, cpu::Backend>::run(Context& context, const LayerNorm& op,
 }
 
 template <>
-void Kernel<Softmax, cpu::Backend>::run(Context& context, const Softmax& op, MatrixView<const float> x,
+NIBBLE_API void Kernel<Softmax, cpu::Backend>::run(Context& context, const Softmax& op, MatrixView<const float> x,
                                         MatrixView<float> y) {
   const TraceSpan span(context.trace(), "softmax");
   require_same("Softmax", "x", x.extents(), y.extents());

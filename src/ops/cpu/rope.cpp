@@ -14,7 +14,7 @@ namespace nibble {
 using namespace cpu_ops;
 
 template <>
-void Kernel<Rope, cpu::Backend>::run(Context& context, const Rope& op, VectorView<const Index> positions,
+NIBBLE_API void Kernel<Rope, cpu::Backend>::run(Context& context, const Rope& op, VectorView<const Index> positions,
                                      TensorView<float, 3> x) {
   const TraceSpan span(context.trace(), "rope");
   const Index half = op.frequencies.size(), tokens = x.extent(0), heads = x.extent(1);

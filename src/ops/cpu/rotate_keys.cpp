@@ -7,7 +7,7 @@
 namespace nibble {
 
 template <>
-void Kernel<RotateKeys, cpu::Backend>::run(ExecutionContext<cpu::Backend>& ctx, const RotateKeys& op,
+NIBBLE_API void Kernel<RotateKeys, cpu::Backend>::run(ExecutionContext<cpu::Backend>& ctx, const RotateKeys& op,
                                            const KvView& kv) {
   NIBBLE_EXPECTS(op.first >= 0 && op.count >= 0 && op.first <= kv.tokens - op.count,
                  "rotate_keys: positions [" + std::to_string(op.first) + ", +" + std::to_string(op.count) +
