@@ -142,7 +142,8 @@ TEST_CASE("linear agrees with its reference for integer groups with tails", "[li
         Cpu context(on(isa, 1));
         const bool floats = std::string_view(c.name).find("(floats)") != std::string_view::npos;
         for (const Shape s : {Shape{1, 1}, {31, 31}, {32, 32}, {33, 33}, {65, 100}, {96, 200}})
-          check_source(context, random_groups(c.spec, s.rows, s.cols, 11), all_batches, floats);
+          check_source(context, random_groups(c.spec, s.rows, s.cols, 11),
+                       s.cols == 33 ? all_batches : std::vector<Index>{1, 9}, floats);
       }
     }
   }
@@ -241,7 +242,8 @@ TEST_CASE("a token's result has the same bits for any threads and any batch", "[
         INFO(cpu::to_string(isa) << " " << name << (numerics == Numerics::fast ? " fast" : " exact"));
         for (const Index threads : {1, 2, 3, 16}) {
           Cpu context(on(isa, threads, numerics));
-          for (const Index batch : {1, 2, 3, 4, 5, 6, 7, 21}) {
+          const std::vector<Index> some{1, 4, 21}, all{1, 2, 3, 4, 5, 6, 7, 21};
+          for (const Index batch : threads == 2 ? all : some) {
             Matrix<float> y({m, rows});
             for (Index t = 0; t < m; t += batch)
               run(context, Linear{}, x.view().slice(0, t, std::min(batch, m - t)), packed,

@@ -104,13 +104,13 @@ struct KeyRange {
   bool empty() const noexcept { return begin >= end; }
 };
 
-KeyRange visible_range(const Job& job, const Block& block, Index page) {
+KeyRange visible_range(const Job& job, const Block& block, Index page, float* scores) {
   const Index keys = std::min(page_keys, job.kv.tokens - page * page_keys);
   KeyRange range{page_keys, 0};
   for (Index begin = 0; begin < keys; begin += sub_keys) {
     const Index end = std::min(keys, begin + sub_keys);
     for (Index h = 0; h < job.group; ++h) {
-      if (job.op.rules.classify(tile_of(job, block, h, page, begin, end - begin, nullptr)) == TileClass::skip)
+      if (job.op.rules.classify(tile_of(job, block, h, page, begin, end - begin, scores)) == TileClass::skip)
         continue;
       range = {std::min(range.begin, begin), end};
       break;
@@ -151,7 +151,7 @@ void compute_scores(const Job& job, const Block& block, Index page, const KeyRan
 
 /// The partial result of one page; false when no row sees a key of it.
 bool attend_page(const Job& job, const Block& block, Index page, const Scratch& s, const Partial& out) {
-  const KeyRange range = visible_range(job, block, page);
+  const KeyRange range = visible_range(job, block, page, s.scores);
   if (range.empty()) return false;
   compute_scores(job, block, page, range, s);
   const cpu::KernelTable& k = job.context.kernels();
@@ -262,7 +262,7 @@ void check(const Attention&, TensorView<const float, 3> q, VectorView<const Inde
 }  // namespace
 
 template <>
-void Kernel<Attention, cpu::Backend>::run(Context& context, const Attention& op, TensorView<const float, 3> q,
+NIBBLE_API void Kernel<Attention, cpu::Backend>::run(Context& context, const Attention& op, TensorView<const float, 3> q,
                                           VectorView<const Index> positions, const KvView& kv,
                                           TensorView<float, 3> out) {
   const Index cache_bytes = kv.tokens * kv.shape.kv_heads * (kv.shape.head_dim + kv.shape.value_dim) *
