@@ -98,7 +98,9 @@ Command add_quantize(CLI::App& app) {
   c->add_option("OUT", o->out, "the file to write")->required();
   const CLI::IsMember known(encodable_names(), CLI::ignore_case);
   c->add_option("--type", o->type, "format of the matrices")->required()->check(known);
-  c->add_option("--embedding", o->embedding, "format of token_embd.weight and output.weight, if another")->check(known);
+  c->add_option("--embedding", o->embedding, "format of token_embd.weight and output.weight; q8_0 where TYPE is smaller")
+      ->check(known);
+  c->add_flag("--details", o->details, "list every tensor (JSON always does)");
   add_threads(*c, o->threads);
   add_format(*c, o->format);
   return {c, [o] { return quantize(*o); }};
@@ -114,6 +116,7 @@ Command add_eval(CLI::App& app) {
       ->capture_default_str();
   c->add_option("--chunks", o->chunks, "chunks to evaluate; 0 = all that the text fills")->check(any_count);
   c->add_option("--reference", o->reference, "a GGUF file to compare with, always evaluated exactly");
+  c->add_flag("--details", o->details, "list every tensor's error (JSON always does)");
   add_compute(*c, o->compute);
   add_format(*c, o->format);
   return {c, [o] { return evaluate(*o); }};

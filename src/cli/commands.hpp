@@ -36,6 +36,7 @@ int inspect(const InspectOptions& options);
 struct QuantizeOptions {
   std::string in, out, type, embedding;
   Index threads = 0;
+  bool details = false;
   ReportFormat format = ReportFormat::table;
 };
 int quantize(const QuantizeOptions& options);
@@ -43,6 +44,7 @@ int quantize(const QuantizeOptions& options);
 struct EvalCommandOptions {
   std::string model, text, reference;
   Index ctx = 512, chunks = 0;
+  bool details = false;
   ComputeOptions compute{};
   ReportFormat format = ReportFormat::table;
 };

@@ -10,6 +10,7 @@ namespace {
 void add_errors(Report& report, const EvalCommandOptions& o, const ComparisonResult& r) {
   ReportTable& layers = report.table("layers", {"layer", "relative_rms", "cosine"});
   for (const LayerError& e : r.layers) layers.add({e.layer, e.relative_rms, e.cosine});
+  if (!o.details && o.format != ReportFormat::json) return;
   const auto mine = GgufWeightSource::open(o.model), theirs = GgufWeightSource::open(o.reference);
   ReportTable& tensors = report.table("tensors", {"name", "reference_type", "type", "relative_rms"});
   for (const TensorError& e : weight_errors(theirs, mine)) {

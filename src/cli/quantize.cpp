@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <tuple>
 
 #include "cli/common.hpp"
 #include "nibble/core/parallel.hpp"
@@ -115,6 +116,17 @@ Report report_of(const QuantizeOptions& o, const std::vector<Plan>& plans, const
   report.add("source_bytes", source.file().file_bytes());
   report.add("bits_per_weight", bits_per_weight(written)).add("source_bits_per_weight", bits_per_weight(source.file()));
   report.add("seconds", seconds);
+  std::map<std::tuple<std::string, std::string, std::string>, Index> kinds;
+  for (const Plan& p : plans) {
+    const std::string from = lower(p.tensor.type->name);
+    ++kinds[{from, p.target == nullptr ? from : std::string(p.target->name), p.note}];
+  }
+  ReportTable& changes = report.table("changes", {"from", "to", "tensors", "note"});
+  for (const auto& [kind, count] : kinds) {
+    const auto& [from, to, why] = kind;
+    changes.add({from, to, count, why.empty() ? ReportValue() : ReportValue(why)});
+  }
+  if (!o.details && o.format != ReportFormat::json) return report;
   ReportTable& tensors = report.table("tensors", {"name", "from", "to", "note"});
   for (const Plan& p : plans) {
     const std::string from = lower(p.tensor.type->name);
@@ -124,11 +136,18 @@ Report report_of(const QuantizeOptions& o, const std::vector<Plan>& plans, const
   return report;
 }
 
+/// The embedding and the head keep 8 bits unless told otherwise: nothing after them averages their rounding out.
+const FormatInfo& embedding_format(const QuantizeOptions& o, const FormatInfo& type) {
+  if (!o.embedding.empty()) return *find_format(o.embedding);
+  const FormatInfo& eight = *find_format("q8_0");
+  return type.bits_per_weight() < eight.bits_per_weight() ? eight : type;
+}
+
 }  // namespace
 
 int quantize(const QuantizeOptions& o) {
   const FormatInfo& type = *find_format(o.type);
-  const FormatInfo& embedding = o.embedding.empty() ? type : *find_format(o.embedding);
+  const FormatInfo& embedding = embedding_format(o, type);
   const Interrupt interrupt;
   const auto source = GgufWeightSource::open(o.in);
   ThreadPool pool(o.threads);

@@ -258,7 +258,7 @@ class Quantize(Case):
             seen = self.json("inspect", target)
             kinds = {t["name"]: t["type"].lower() for t in seen["tensors"]}
             self.assertEqual(kinds["blk.0.ffn_up.weight"], name)
-            self.assertEqual(kinds["token_embd.weight"], name)
+            self.assertEqual(kinds["token_embd.weight"], "q8_0" if name[0] in "qi" else name)
             self.assertEqual(kinds["blk.0.attn_norm.weight"], "f32")
             metadata = {m["key"]: m["value"] for m in seen["metadata"]}
             self.assertEqual(metadata["general.quantization_version"], "2")
@@ -274,9 +274,21 @@ class Quantize(Case):
         self.run_ok("quantize", MODEL, two, "--type", "Q4_0", "--threads", 3)
         self.assertEqual(one.read_bytes(), two.read_bytes())
 
+    def test_tables_list_every_tensor_on_request(self):
+        for more, listed in ([], False), (["--details"], True):
+            out, _ = self.run_ok("quantize", MODEL, HERE / "d.gguf", "--type", "q4_0", *more)
+            self.assertEqual("blk.1.ffn_up.weight" in out, listed)
+            self.assertRegex(out, r"f32 +q4_0 +14\b")
+            out, _ = self.run_ok("eval", HERE / "d.gguf", "--text", TEXT, "--ctx", 32, "--chunks", 1, "--reference", MODEL, *more)
+            self.assertEqual("blk.1.ffn_up.weight" in out, listed)
+
     def test_embedding_requantization_and_in_place(self):
+        small = HERE / "small.gguf"
+        self.run_ok("quantize", MODEL, small, "--type", "q4_0", "--embedding", "q5_1")
+        kinds = {t["name"]: t["type"] for t in self.json("inspect", small)["tensors"]}
+        self.assertEqual((kinds["token_embd.weight"], kinds["blk.0.attn_q.weight"]), ("Q5_1", "Q4_0"))
         target = HERE / "mixed.gguf"
-        _, err = self.run_ok("quantize", MODEL, target, "--type", "q4_0", "--embedding", "q8_0")
+        _, err = self.run_ok("quantize", MODEL, target, "--type", "q4_0")
         self.assertIn("quantize 100 %", err)
         self.assertNotIn("note", err)
         kinds = {t["name"]: t["type"] for t in self.json("inspect", target)["tensors"]}
