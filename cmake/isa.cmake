@@ -30,6 +30,14 @@ if(NIBBLE_ONLY_ISA)
   set(nibble_candidate_isas ${NIBBLE_ONLY_ISA})
 endif()
 
+# Vector units are written over xsimd.
+if(NOT NIBBLE_HAS_XSIMD)
+  list(FILTER nibble_candidate_isas INCLUDE REGEX "^scalar$")
+  if(NOT nibble_candidate_isas)
+    message(FATAL_ERROR "NIBBLE_ONLY_ISA=${NIBBLE_ONLY_ISA} needs xsimd. Install libxsimd-dev (Debian).")
+  endif()
+endif()
+
 set(NIBBLE_ISAS "")
 set(NIBBLE_ISA_OBJECTS "")
 set(NIBBLE_ISA_DEFINITIONS "")
@@ -55,9 +63,12 @@ function(nibble_add_isa isa)
   target_compile_features(${target} PRIVATE cxx_std_20)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include"
     "${PROJECT_BINARY_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+  if(NOT isa STREQUAL "scalar")
+    target_link_libraries(${target} PRIVATE nibble_xsimd)
+  endif()
   # Unoptimized vector code is useless even in debug builds, and only optimized code keeps the inline
-  # functions of <immintrin.h> out of the symbol table. Without exceptions and run-time types no weak
-  # helper symbols of theirs leave the unit either.
+  # functions of <immintrin.h> and xsimd out of the symbol table. Without exceptions and run-time types no
+  # weak helper symbols of theirs leave the unit either.
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Release>>:-O2> -fno-exceptions -fno-rtti ${flags})
   string(TOUPPER ${isa} upper)
   set(NIBBLE_ISAS ${NIBBLE_ISAS} ${isa} PARENT_SCOPE)

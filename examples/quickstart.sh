@@ -18,7 +18,7 @@ show() {
 }
 
 step "packages"
-sh cmake/debian_packages.sh g++ cmake ninja-build libeigen3-dev libcli11-dev python3 python3-pip
+sh cmake/debian_packages.sh g++ cmake ninja-build libeigen3-dev libcli11-dev libxsimd-dev python3 python3-pip
 echo "all there"
 
 mkdir -p build/quickstart

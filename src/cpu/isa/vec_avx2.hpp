@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: MIT
-// The vector vocabulary of the generic kernels for 8 lanes: AVX2, FMA, F16C. Included inside the
-// namespace of an instruction set (see isa/vec_avx512.hpp for what each function means).
+// The vector vocabulary of the generic kernels for 8 lanes: AVX2, FMA, F16C. What xsimd has no words for
+// is here in intrinsics (see isa/vec_avx512.hpp for what each function means, and why it is not xsimd's).
+// Included inside the namespace of an instruction set.
 #pragma once
 
-using F = __m256;
-using I = __m256i;
-constexpr i64 W = 8;
+using Arch = xsimd::fma3<xsimd::avx2>;
+#include "cpu/isa/vec_xsimd.hpp"
 
 static inline I part_mask(i64 n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-static inline F load(const float* p) { return _mm256_loadu_ps(p); }
 static inline F load_part(const float* p, i64 n) { return _mm256_maskload_ps(p, part_mask(n)); }
-static inline void store(float* p, F v) { _mm256_storeu_ps(p, v); }
 static inline void store_part(float* p, F v, i64 n) { _mm256_maskstore_ps(p, part_mask(n), v); }
-static inline F set1(float v) { return _mm256_set1_ps(v); }
-static inline F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
-static inline F fnma(F a, F b, F c) { return _mm256_fnmadd_ps(a, b, c); }
+static inline F fma(F a, F b, F c) { return xsimd::fma(a, b, c); }
+static inline F fnma(F a, F b, F c) { return xsimd::fnma(a, b, c); }
 static inline F vmax(F a, F b) { return _mm256_max_ps(a, b); }
 static inline F vmin(F a, F b) { return _mm256_min_ps(a, b); }
-static inline F vsqrt(F a) { return _mm256_sqrt_ps(a); }
-static inline F select_lt(F a, F b, F yes, F no) {
-  return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
-}
 static inline float reduce_add(F v) {
   const __m128 a = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   const __m128 b = _mm_add_ps(a, _mm_movehl_ps(a, a));
@@ -45,25 +38,6 @@ static inline std::int32_t reduce_add_i(I v) {
   return _mm_cvtsi128_si32(_mm_add_epi32(b, _mm_shuffle_epi32(b, 0xB1)));
 }
 
-static inline I as_int(F v) { return _mm256_castps_si256(v); }
-static inline F as_float(I v) { return _mm256_castsi256_ps(v); }
-static inline I set1_i(std::int32_t v) { return _mm256_set1_epi32(v); }
-static inline I add_i(I a, I b) { return _mm256_add_epi32(a, b); }
-static inline I sub_i(I a, I b) { return _mm256_sub_epi32(a, b); }
-static inline I and_i(I a, I b) { return _mm256_and_si256(a, b); }
-static inline I or_i(I a, I b) { return _mm256_or_si256(a, b); }
-static inline I max_i(I a, I b) { return _mm256_max_epi32(a, b); }
-template <int N>
-static inline I shift_left(I a) {
-  return _mm256_slli_epi32(a, N);
-}
-template <int N>
-static inline I shift_right(I a) {
-  return _mm256_srli_epi32(a, N);
-}
-static inline F to_float(I v) { return _mm256_cvtepi32_ps(v); }
-static inline I round_to_int(F v) { return _mm256_cvtps_epi32(v); }
-static inline I load_i(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 static inline void store_i8(std::int8_t* p, I v) {
   const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
@@ -94,9 +68,9 @@ static inline F load_bfloat(const std::uint16_t* p) {
       _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 16));
 }
 static inline F scale_pow2(F v, I n) {
-  const I half = _mm256_srai_epi32(n, 1), bias = _mm256_set1_epi32(127);
-  const F a = as_float(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
-  const F b = as_float(_mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(n, half), bias), 23));
+  const I half = n >> 1, bias = set1_i(127);
+  const F a = as_float(shift_left<23>(half + bias));
+  const F b = as_float(shift_left<23>(n - half + bias));
   return v * a * b;
 }
 static inline __m128 reduce_angle4(__m256d position, __m128 frequencies, __m128i* quadrant) {

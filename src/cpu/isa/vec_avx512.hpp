@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The vector vocabulary of the generic kernels for 16 lanes: AVX-512 F/BW/DQ/VL. Each instruction set has
-// one such header with the same names; it is included inside that set's namespace. F is a vector of W
-// floats, I of W int32; arithmetic on F uses the compiler's operators. xsimd is not used here: its
-// headers pull in std templates, which must not be compiled with these flags.
+// one such header with the same names; it is included inside that set's namespace, names its xsimd
+// architecture, and adds in intrinsics what xsimd has no words for (partial loads, binary16, look-up, angles
+// in double) or says differently from version to version: its 8.1 rounds twice in an AVX-512 fma, its max
+// changed sides for NaN, and the order of its sums over lanes is not fixed.
 #pragma once
 
 #if !defined(__clang__)
@@ -11,26 +12,18 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
-using F = __m512;
-using I = __m512i;
-constexpr i64 W = 16;
+using Arch = xsimd::avx512bw;
+#include "cpu/isa/vec_xsimd.hpp"
 
 static inline __mmask16 part_mask(i64 n) { return static_cast<__mmask16>((1u << n) - 1u); }
-static inline F load(const float* p) { return _mm512_loadu_ps(p); }
 /// The first n (1 to W) lanes from memory, zeros behind; memory behind is not touched.
 static inline F load_part(const float* p, i64 n) { return _mm512_maskz_loadu_ps(part_mask(n), p); }
-static inline void store(float* p, F v) { _mm512_storeu_ps(p, v); }
 static inline void store_part(float* p, F v, i64 n) { _mm512_mask_storeu_ps(p, part_mask(n), v); }
-static inline F set1(float v) { return _mm512_set1_ps(v); }
 static inline F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
 static inline F fnma(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
 /// The second operand where either is NaN, on every instruction set.
 static inline F vmax(F a, F b) { return _mm512_max_ps(a, b); }
 static inline F vmin(F a, F b) { return _mm512_min_ps(a, b); }
-static inline F vsqrt(F a) { return _mm512_sqrt_ps(a); }
-static inline F select_lt(F a, F b, F yes, F no) {
-  return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
-}
 /// Sums and maxima over lanes, by a fixed tree.
 static inline float reduce_add(F v) {
   const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
@@ -47,26 +40,6 @@ static inline float reduce_max(F v) {
 static inline std::int32_t reduce_max_i(I v) { return _mm512_reduce_max_epi32(v); }
 static inline std::int32_t reduce_add_i(I v) { return _mm512_reduce_add_epi32(v); }
 
-static inline I as_int(F v) { return _mm512_castps_si512(v); }
-static inline F as_float(I v) { return _mm512_castsi512_ps(v); }
-static inline I set1_i(std::int32_t v) { return _mm512_set1_epi32(v); }
-static inline I add_i(I a, I b) { return _mm512_add_epi32(a, b); }
-static inline I sub_i(I a, I b) { return _mm512_sub_epi32(a, b); }
-static inline I and_i(I a, I b) { return _mm512_and_si512(a, b); }
-static inline I or_i(I a, I b) { return _mm512_or_si512(a, b); }
-static inline I max_i(I a, I b) { return _mm512_max_epi32(a, b); }
-template <int N>
-static inline I shift_left(I a) {
-  return _mm512_slli_epi32(a, N);
-}
-template <int N>
-static inline I shift_right(I a) {
-  return _mm512_srli_epi32(a, N);
-}
-static inline F to_float(I v) { return _mm512_cvtepi32_ps(v); }
-/// Nearest, ties to even; for |v| < 2^22.
-static inline I round_to_int(F v) { return _mm512_cvtps_epi32(v); }
-static inline I load_i(const void* p) { return _mm512_loadu_si512(p); }
 /// Values in -128..127 as bytes.
 static inline void store_i8(std::int8_t* p, I v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The vector vocabulary of the generic kernels for one lane: portable C++. Included inside the namespace
-// of an instruction set, never on its own (see isa/vec_avx512.hpp for what each function means).
+// of an instruction set, never on its own (isa/vec_xsimd.hpp and isa/vec_avx512.hpp say what each function
+// means).
 #pragma once
 
 using F = float;

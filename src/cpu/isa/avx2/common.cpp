@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The generic kernels for AVX2 and FMA.
 #include <immintrin.h>
+#include <xsimd/xsimd.hpp>
 
 #include "cpu/kernel_table.hpp"
 

@@ -3,6 +3,7 @@
 // only ranges that cannot are given to it: plain 4-bit codes (8 sums of 2 * 15 * 127 = 30480), and else
 // |w| <= 128 with the sign moved to the activation (one sum of 2 * 128 * 127 = 32512).
 #include <immintrin.h>
+#include <xsimd/xsimd.hpp>
 
 #include "cpu/kernel_table.hpp"
 
@@ -24,8 +25,8 @@ template <CodeKind Kind>
 static inline I load_quad(const std::uint8_t* lines, i64 quad, I table) {
   if (Kind == CodeKind::bytes) return _mm256_xor_si256(load_i(lines + quad * 64), _mm256_set1_epi8(-128));
   const I v = load_i(lines + quad / 2 * 64);
-  const I code = _mm256_and_si256(quad % 2 == 0 ? v : _mm256_srli_epi16(v, 4), _mm256_set1_epi8(15));
-  return Kind == CodeKind::codebook ? _mm256_shuffle_epi8(table, code) : code;
+  const I code = _mm256_and_si256(quad % 2 == 0 ? v : I(_mm256_srli_epi16(v, 4)), _mm256_set1_epi8(15));
+  return Kind == CodeKind::codebook ? I(_mm256_shuffle_epi8(table, code)) : code;
 }
 
 /// Dot products of 8 rows with M activation rows over `quads` quads.

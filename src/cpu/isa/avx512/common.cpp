@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The generic kernels for AVX-512 (F, BW, DQ, VL).
 #include <immintrin.h>
+#include <xsimd/xsimd.hpp>
 
 #include "cpu/kernel_table.hpp"
 

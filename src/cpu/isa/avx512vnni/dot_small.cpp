@@ -3,6 +3,7 @@
 // the unsigned operand (codebook values plus 128), so no compensation of activations is needed; the zero
 // point enters as the start value of the accumulator. Weights are read once for all rows.
 #include <immintrin.h>
+#include <xsimd/xsimd.hpp>
 
 #include "cpu/kernel_table.hpp"
 

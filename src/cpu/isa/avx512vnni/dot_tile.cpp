@@ -3,6 +3,7 @@
 // outputs keep 24 integer accumulators in registers over a scale set's columns and add them, scaled, to
 // FP32 sums in L1. Sums see the same operations in the same order as in dot_small.
 #include <immintrin.h>
+#include <xsimd/xsimd.hpp>
 
 #include "cpu/kernel_table.hpp"
 
