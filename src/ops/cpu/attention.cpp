@@ -262,9 +262,10 @@ void check(const Attention&, TensorView<const float, 3> q, VectorView<const Inde
 }  // namespace
 
 template <>
-NIBBLE_API void Kernel<Attention, cpu::Backend>::run(Context& context, const Attention& op, TensorView<const float, 3> q,
-                                          VectorView<const Index> positions, const KvView& kv,
-                                          TensorView<float, 3> out) {
+NIBBLE_API void Kernel<Attention, cpu::Backend>::run(Context& context, const Attention& op,
+                                                     TensorView<const float, 3> q,
+                                                     VectorView<const Index> positions, const KvView& kv,
+                                                     TensorView<float, 3> out) {
   const Index cache_bytes = kv.tokens * kv.shape.kv_heads * (kv.shape.head_dim + kv.shape.value_dim) *
                             static_cast<Index>(size_of(kv.shape.dtype));
   const TraceSpan span(context.trace(), "attention", cache_bytes);
