@@ -98,7 +98,8 @@ Command add_quantize(CLI::App& app) {
   c->add_option("OUT", o->out, "the file to write")->required();
   const CLI::IsMember known(encodable_names(), CLI::ignore_case);
   c->add_option("--type", o->type, "format of the matrices")->required()->check(known);
-  c->add_option("--embedding", o->embedding, "format of token_embd.weight and output.weight; q8_0 where TYPE is smaller")
+  c->add_option("--embedding", o->embedding,
+                "format of token_embd.weight and output.weight; q8_0 where TYPE is smaller")
       ->check(known);
   c->add_flag("--details", o->details, "list every tensor (JSON always does)");
   add_threads(*c, o->threads);
