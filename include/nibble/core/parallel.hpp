@@ -14,7 +14,6 @@ template <class Body>
 void parallel_for(ExecutorRef executor, Index n, Index grain, Body&& body) {
   if (n <= 0) return;
   const Index tasks = (n + grain - 1) / grain;
-  if (tasks == 1) { body(Index{0}, n, Index{0}); return; }
   executor.run(tasks, [&](Index task, Index worker) {
     body(task * grain, std::min(n, (task + 1) * grain), worker);
   });

@@ -22,6 +22,18 @@ using namespace nibble;
 
 namespace {
 
+#if defined(__SANITIZE_THREAD__)
+constexpr bool under_tsan = true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr bool under_tsan = true;
+#else
+constexpr bool under_tsan = false;
+#endif
+#else
+constexpr bool under_tsan = false;
+#endif
+
 const std::vector<Index> pool_sizes{1, 2, 3, 8, 16};
 
 void spend(std::chrono::microseconds time) {
@@ -140,6 +152,17 @@ TEST_CASE("pools begin and end quickly, used or not, awake or parked", "[pool]")
   CHECK(ThreadPool(0).concurrency() == available_processors());
 }
 
+TEST_CASE("a parallel_for of one range inside a body keeps that body's worker", "[pool]") {
+  ThreadPool pool(4);
+  std::atomic<int> wrong{0};
+  for (int round = 0; round < 50; ++round)
+    pool.run(64, [&](Index, Index worker) {
+      parallel_for(pool, 1, 8, [&](Index, Index, Index inner) { wrong += inner != worker; });
+      spend(std::chrono::microseconds(2));
+    });
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("parked workers wake for work", "[pool]") {
   ThreadPool pool(2);
   for (int i = 0; i < 10; ++i) {
@@ -166,19 +189,15 @@ TEST_CASE("more threads than processors cost at most three times as much", "[poo
     sixteen = std::min(sixteen, decode_like(16));
   }
   INFO("2 threads " << two << " s, 16 threads " << sixteen << " s");
-  CHECK(sixteen <= 3.0 * two);
+  if (under_tsan) WARN("skipped: ThreadSanitizer slows waking more than work, so the ratio of times says nothing");
+  else CHECK(sixteen <= 3.0 * two);
 }
 
 TEST_CASE("a forked child runs regions on its only thread and can end the pool", "[pool][fork]") {
-#if defined(__SANITIZE_THREAD__)
-  WARN("skipped: ThreadSanitizer does not follow threads through a fork");
-#else
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-  WARN("skipped: ThreadSanitizer does not follow threads through a fork");
-  return;
-#endif
-#endif
+  if (under_tsan) {
+    WARN("skipped: ThreadSanitizer does not follow threads through a fork");
+    return;
+  }
   auto pool = std::make_unique<ThreadPool>(4);
   std::atomic<int> before{0};
   pool->run(8, [&](Index, Index) { before.fetch_add(1); });
@@ -210,7 +229,6 @@ TEST_CASE("a forked child runs regions on its only thread and can end the pool",
   std::atomic<int> after{0};
   pool->run(8, [&](Index, Index) { after.fetch_add(1); });
   CHECK(after == 8);
-#endif
 }
 
 TEST_CASE("parallel_for cuts by the grain alone", "[pool]") {
