@@ -13,7 +13,7 @@ show() {
   report=build/quickstart/$1.txt
   shift
   "$@" >"$report"
-  head -n 40 "$report"
+  head -n 56 "$report"
   [ "$(wc -l <"$report")" -le 40 ] || echo "... all of it: $report"
 }
 
