@@ -1,8 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs those of the named Debian packages that are missing; does nothing, and needs no network and no
-# root, when all are there. Usage: sh cmake/debian_packages.sh PACKAGE...
+# root, when all are there. Usage: sh cmake/debian_packages.sh [--base] PACKAGE...
+# --base stands for all that the build and its tests need.
 set -eu
+if [ "${1:-}" = --base ]; then
+  shift
+  set -- g++ cmake ninja-build ccache libeigen3-dev libcli11-dev libxsimd-dev catch2 pkg-config python3 python3-venv \
+    python3-pip "$@"
+fi
 missing=""
 for package in "$@"; do
   case "$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)" in

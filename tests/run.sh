@@ -5,8 +5,7 @@
 # The last line is 'N passed, N failed, N skipped' (test cases).
 set -eu
 cd "$(dirname "$0")/.."
-sh cmake/debian_packages.sh g++ cmake ninja-build ccache libeigen3-dev libcli11-dev libxsimd-dev catch2 \
-  pkg-config python3 python3-venv python3-pip
+sh cmake/debian_packages.sh --base
 
 preset=${NIBBLE_PRESET:-dev}
 cmake --preset "$preset"
