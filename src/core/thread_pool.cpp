@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
-// ThreadPool: one region at a time, its tasks claimed from a shared counter.
+// ThreadPool: one region at a time. Its tasks are cut into contiguous shares, one per thread that may be
+// awake; a thread works through its own share, then helps with the others.
 //
-//   gate (64 bits)   [ region number | open | workers inside ]
+//   epoch (32 bits)   [ region number | open ]            written by the caller alone
+//   share (64 bits)   [ region number | tasks claimed ]   another region's number means: none claimed yet
+//   busy              one per worker: it may be inside the region
 //
-// A worker enters a region by adding itself to the gate while the region is open and leaves by taking
-// itself off. The caller works too, closes the gate when no task is left, and waits only for those who
-// entered: a worker that the system has not scheduled yet delays nobody, which is what keeps 16 threads
-// on 2 processors usable. Waiting is a short spin (only where every thread can have a processor), then
-// a condition variable.
+// A worker enters by raising `busy` and looking at the epoch once more; the caller, when no task is left,
+// closes the epoch and then looks at every `busy` (both orders sequentially consistent, so one of the two
+// sees the other). Thus only those who entered are waited for: a worker that the system has not scheduled
+// delays nobody, which keeps more threads than processors and busy neighbours bearable. No line is written by
+// two threads unless one takes tasks from the other. Waiting is a short spin, then a futex.
 #include "nibble/core/thread_pool.hpp"
 
 #include <pthread.h>
@@ -15,8 +18,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -26,6 +29,7 @@
 #include <immintrin.h>
 #endif
 
+#include "core/futex.hpp"
 #include "nibble/core/contract.hpp"
 
 namespace nibble {
@@ -34,9 +38,12 @@ namespace {
 constexpr Index max_threads = 1024;
 constexpr auto spin_time = std::chrono::microseconds(40);
 
-constexpr std::uint64_t inside_mask = 0xFFFF;
-constexpr std::uint64_t open_bit = std::uint64_t{1} << 16;
-constexpr std::uint64_t region_one = std::uint64_t{1} << 17;
+/// Tasks of one region; share counters have 32 bits.
+constexpr Index max_region_tasks = std::numeric_limits<std::int32_t>::max();
+constexpr std::uint32_t open_bit = 1;
+constexpr std::uint32_t last_region = std::numeric_limits<std::uint32_t>::max() >> 1;
+/// Numbers begin shortly before they wrap, so that every pool lives through it, and every test.
+constexpr std::uint32_t first_region = last_region - 1000;
 
 void pause_briefly() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -86,118 +93,139 @@ struct FrameScope {
 }  // namespace
 
 struct ThreadPool::State {
-  Index threads = 1;
+  /// What one worker writes (and a thief, who takes from its share).
+  struct alignas(64) Line {
+    std::atomic<std::uint64_t> share{0};
+    std::atomic<std::uint32_t> busy{0};
+  };
+
+  const Index threads, awake;  ///< workers beyond `awake` would only take turns: they are not started
   bool may_spin = true;
-  Index wake_limit = 0;  ///< more awake workers than processors only take turns
   unsigned born_after_forks = 0;
   std::vector<std::thread> workers;
-  std::mutex callers;  ///< one region at a time
+  std::vector<Line> lines;  ///< [awake]
+  std::mutex callers;       ///< one region at a time
 
-  // The region, written by the caller before it opens the gate.
+  // The region, written by the caller before it opens the epoch.
+  alignas(64) std::atomic<std::uint32_t> epoch{first_region << 1};
+  std::atomic<bool> stop{false};
+  Index tasks = 0, shares = 1;
   const ParallelBody* body = nullptr;
-  Index tasks = 0;
-  alignas(64) std::atomic<Index> next{0};
-  alignas(64) std::atomic<std::uint64_t> gate{0};
-  alignas(64) std::atomic<bool> stop{false};
+
+  alignas(64) std::atomic<Index> parked{0};
+  std::atomic<std::uint32_t> caller_waits{0};
   std::atomic<bool> failed{false};
   std::exception_ptr error;  ///< written by whoever set `failed`
 
-  std::mutex sleep;
-  std::condition_variable wake_workers, wake_caller;
-  std::atomic<Index> parked{0};
-  std::atomic<bool> caller_parked{false};
-
+  State(Index t, Index a) : threads(t), awake(a), lines(static_cast<std::size_t>(a)) {}
   bool forked() const noexcept { return fork_count.load(std::memory_order_relaxed) != born_after_forks; }
+  Line& line(Index i) noexcept { return lines[static_cast<std::size_t>(i)]; }
+
+  /// The next task of a share, or -1.
+  Index claim(Index share) noexcept {
+    const Index begin = tasks * share / shares, count = tasks * (share + 1) / shares - begin;
+    const std::uint64_t region = epoch.load(std::memory_order_relaxed) >> 1;
+    std::atomic<std::uint64_t>& word = line(share).share;
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    for (;;) {
+      const auto next = static_cast<Index>(seen >> 32 == region ? seen & 0xFFFFFFFF : 0);
+      if (next >= count) return -1;
+      const std::uint64_t taken = region << 32 | static_cast<std::uint64_t>(next + 1);
+      if (word.compare_exchange_weak(seen, taken, std::memory_order_relaxed)) return begin + next;
+    }
+  }
 
   void work(Index worker) noexcept {
     const FrameScope scope(this, worker);
-    for (;;) {
-      const Index task = next.fetch_add(1, std::memory_order_relaxed);
-      if (task >= tasks) return;
-      try {
-        (*body)(task, worker);
-      } catch (...) {
-        if (!failed.exchange(true)) error = std::current_exception();
-        next.store(tasks, std::memory_order_relaxed);  // what is not begun is dropped
+    for (Index i = 0; i < shares; ++i) {
+      const Index share = (worker + i) % shares;
+      for (Index task = claim(share); task >= 0; task = claim(share)) {
+        if (failed.load(std::memory_order_relaxed)) return;  // what is not begun is dropped
+        try {
+          (*body)(task, worker);
+        } catch (...) {
+          if (!failed.exchange(true)) error = std::current_exception();
+          return;
+        }
       }
     }
   }
 
-  /// Waits for a region newer than `seen`, or for the end of the pool.
-  std::uint64_t await_region(std::uint64_t seen) {
+  /// Waits for a region other than `seen` to be open; returns its epoch.
+  std::uint32_t await_region(std::uint32_t seen) noexcept {
+    std::uint32_t now = seen;
     const auto news = [&] {
-      const std::uint64_t g = gate.load();
-      return (g / region_one != seen && (g & open_bit) != 0) || stop.load();
+      now = epoch.load();
+      return (now & open_bit) != 0 && now != seen;
     };
-    if (!(may_spin && spin_until(news))) {
-      std::unique_lock lock(sleep);
-      parked.fetch_add(1);
-      wake_workers.wait(lock, news);
-      parked.fetch_sub(1);
-    }
-    return gate.load();
+    if (may_spin && spin_until(news)) return now;
+    parked.fetch_add(1);
+    while (!news()) detail::futex_wait(epoch, now);
+    parked.fetch_sub(1);
+    return now;
   }
 
-  void worker_loop(Index worker) {
-    std::uint64_t seen = 0;
+  void worker_loop(Index worker) noexcept {
+    Line& own = line(worker);
+    std::uint32_t seen = first_region << 1;
     for (;;) {
-      std::uint64_t g = await_region(seen);
+      seen = await_region(seen);
       if (stop.load()) return;
-      while ((g & open_bit) != 0 && g / region_one != seen) {
-        if (!gate.compare_exchange_weak(g, g + 1)) continue;
-        seen = g / region_one;
-        work(worker);
-        leave();
-        break;
-      }
+      own.busy.exchange(1);
+      if (epoch.load() == seen) work(worker);
+      own.busy.exchange(0);
+      if (caller_waits.load() != 0 && caller_waits.exchange(0) != 0) detail::futex_wake(caller_waits, 1);
     }
   }
 
-  void leave() {
-    const std::uint64_t before = gate.fetch_sub(1);
-    if ((before & inside_mask) == 1 && (before & open_bit) == 0 && caller_parked.load()) {
-      const std::lock_guard lock(sleep);
-      wake_caller.notify_one();
-    }
-  }
-
-  void open(Index count, const ParallelBody& b) {
+  void open(Index count, const ParallelBody& b) noexcept {
     body = &b;
     tasks = count;
+    shares = std::min(count, awake);
     failed.store(false, std::memory_order_relaxed);
-    next.store(0, std::memory_order_relaxed);
-    gate.store((gate.load() / region_one + 1) * region_one | open_bit);
-    Index sleepers = std::min({parked.load(), count - 1, wake_limit});
-    if (sleepers <= 0) return;
-    const std::lock_guard lock(sleep);
-    for (; sleepers > 0; --sleepers) wake_workers.notify_one();
+    std::uint32_t region = (epoch.load(std::memory_order_relaxed) >> 1) + 1;
+    if (region > last_region) {  // old claims must not look like claims of the new round
+      region = 1;
+      for (Line& l : lines) l.share.store(0, std::memory_order_relaxed);
+    }
+    publish(region << 1 | open_bit, count - 1);
   }
 
-  void close() {
-    const auto empty = [&] { return (gate.load() & inside_mask) == 0; };
-    gate.fetch_and(~open_bit);
-    if (empty() || (may_spin && spin_until(empty))) return;
-    std::unique_lock lock(sleep);
-    caller_parked.store(true);
-    wake_caller.wait(lock, empty);
-    caller_parked.store(false);
+  void publish(std::uint32_t now, Index helpers) noexcept {
+    epoch.store(now);
+    const Index sleepers = std::min(parked.load(), helpers);
+    if (sleepers > 0) detail::futex_wake(epoch, static_cast<int>(sleepers));
+  }
+
+  void close() noexcept {
+    epoch.store(epoch.load(std::memory_order_relaxed) & ~open_bit);
+    for (Index w = 1; w < awake; ++w) {
+      std::atomic<std::uint32_t>& busy = line(w).busy;
+      const auto idle = [&] { return busy.load() == 0; };
+      if (idle() || (may_spin && spin_until(idle))) continue;
+      while (!idle()) {
+        caller_waits.store(1);
+        if (!idle()) detail::futex_wait(caller_waits, 1);
+      }
+      caller_waits.store(0);
+    }
   }
 };
 
-ThreadPool::ThreadPool(Index threads) : state_(std::make_unique<State>()) {
+ThreadPool::ThreadPool(Index threads, Index awake) {
   const Index processors = available_processors();
   if (threads == 0) threads = std::min(processors, max_threads);
   NIBBLE_EXPECTS(threads >= 1 && threads <= max_threads,
                  "a thread pool has 1 to 1024 threads, not " + std::to_string(threads));
+  NIBBLE_EXPECTS(awake >= 0, "the number of threads awake at once cannot be negative");
   watch_forks();
+  state_ = std::make_unique<State>(threads, std::min(threads, awake == 0 ? processors : awake));
   State& s = *state_;
-  s.threads = threads;
-  s.may_spin = threads <= processors;
-  s.wake_limit = std::min(threads, processors + 1) - 1;
+  s.may_spin = s.awake <= processors;
   s.born_after_forks = fork_count.load();
   try {
-    s.workers.reserve(static_cast<std::size_t>(threads - 1));
-    for (Index w = 1; w < threads; ++w) s.workers.emplace_back([&s, w] { s.worker_loop(w); });
+    s.workers.reserve(static_cast<std::size_t>(s.awake - 1));
+    for (Index w = 1; w < s.awake; ++w) s.workers.emplace_back([&s, w] { s.worker_loop(w); });
   } catch (...) {
     shut_down();
     throw;
@@ -213,12 +241,11 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::shut_down() noexcept {
-  {
-    const std::lock_guard lock(state_->sleep);
-    state_->stop.store(true);
-  }
-  state_->wake_workers.notify_all();
-  for (std::thread& t : state_->workers) t.join();
+  State& s = *state_;
+  const std::lock_guard last(s.callers);  // a region of another thread ends first
+  s.stop.store(true);
+  s.publish((s.epoch.load() + 2) | open_bit, max_threads);
+  for (std::thread& t : s.workers) t.join();
 }
 
 Index ThreadPool::concurrency() const noexcept { return state_->threads; }
@@ -237,17 +264,18 @@ void ThreadPool::run(Index tasks, ParallelBody body) {
     return;
   }
   const std::lock_guard one_at_a_time(s.callers);
-  if (tasks == 1 || s.threads == 1) {
+  if (tasks == 1 || s.awake == 1) {
     const FrameScope scope(&s, 0);
     for (Index t = 0; t < tasks; ++t) body(t, 0);
     return;
   }
-  s.open(tasks, body);
-  s.work(0);
-  s.close();
-  if (s.failed.load()) {
-    const std::exception_ptr error = std::exchange(s.error, nullptr);
-    std::rethrow_exception(error);
+  for (Index first = 0; first < tasks; first += max_region_tasks) {
+    const auto part = [&](Index task, Index worker) { body(first + task, worker); };
+    const ParallelBody whole_or_part = first == 0 ? body : ParallelBody(part);
+    s.open(std::min(max_region_tasks, tasks - first), whole_or_part);
+    s.work(0);
+    s.close();
+    if (s.failed.load()) std::rethrow_exception(std::exchange(s.error, nullptr));
   }
 }
 

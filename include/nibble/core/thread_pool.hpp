@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // nibble's own pool. The caller is worker 0; the others spin briefly for the next region, then park, so
-// that more threads than cores, or a busy neighbour, cost little. Tasks are claimed from a shared
-// counter. Exceptions come back at the join; nested calls run inline; a forked child falls back to the
-// calling thread.
+// that more threads than cores, or a busy neighbour, cost little. Each worker has a contiguous share of the
+// tasks and helps with the others' when it is done. Exceptions come back at the join; nested calls run
+// inline; a forked child falls back to the calling thread.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,11 @@ namespace nibble {
 /// Thread-safe to share, but regions from different threads run one after the other.
 class NIBBLE_API ThreadPool {
  public:
-  /// `threads` includes the caller; 0 means every processor this process may use.
+  /// `threads` includes the caller; 0 means every processor this process may use. No more than `awake` of them
+  /// run at once (0: as many as there are processors): worker indices stay below that too.
   /// Throws Error{invalid_argument} above 1024.
-  explicit ThreadPool(Index threads = 0);
+  explicit ThreadPool(Index threads = 0, Index awake = 0);
+  /// Waits for a region that another thread is running; after it no thread may call `run`.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

@@ -36,6 +36,11 @@ constexpr bool under_tsan = false;
 
 const std::vector<Index> pool_sizes{1, 2, 3, 8, 16};
 
+/// A pool whose threads all take part, whatever the number of processors.
+struct FullPool : ThreadPool {
+  explicit FullPool(Index threads) : ThreadPool(threads, threads) {}
+};
+
 void spend(std::chrono::microseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
   while (std::chrono::steady_clock::now() < end) {}
@@ -45,7 +50,7 @@ void spend(std::chrono::microseconds time) {
 
 TEST_CASE("every task runs once, and a worker is never in two tasks at once", "[pool]") {
   for (const Index threads : pool_sizes) {
-    ThreadPool pool(threads);
+    FullPool pool(threads);
     REQUIRE(pool.concurrency() == threads);
     for (const Index tasks : {0, 1, 2, 7, 100, 1000}) {
       std::vector<std::atomic<int>> ran(static_cast<std::size_t>(tasks)),
@@ -63,7 +68,7 @@ TEST_CASE("every task runs once, and a worker is never in two tasks at once", "[
 }
 
 TEST_CASE("results written by workers are seen by the caller, region after region", "[pool]") {
-  ThreadPool pool(4);
+  FullPool pool(4);
   std::vector<long> numbers(64, 0);  // plain memory: the join must order it
   for (int region = 1; region <= 2000; ++region) {
     pool.run(64, [&](Index task, Index) { numbers[std::size_t(task)] += region; });
@@ -73,7 +78,7 @@ TEST_CASE("results written by workers are seen by the caller, region after regio
 
 TEST_CASE("the first exception comes back and the pool goes on", "[pool]") {
   for (const Index threads : pool_sizes) {
-    ThreadPool pool(threads);
+    FullPool pool(threads);
     for (int round = 0; round < 20; ++round) {
       std::atomic<int> ran{0};
       CHECK_THROWS_WITH(pool.run(50,
@@ -93,7 +98,7 @@ TEST_CASE("the first exception comes back and the pool goes on", "[pool]") {
 
 TEST_CASE("a nested region runs on its worker alone", "[pool]") {
   for (const Index threads : pool_sizes) {
-    ThreadPool pool(threads);
+    FullPool pool(threads);
     std::atomic<int> inner{0};
     std::atomic<bool> moved{false};
     pool.run(20, [&](Index, Index worker) {
@@ -119,7 +124,7 @@ TEST_CASE("one pool may be used from inside another", "[pool]") {
 }
 
 TEST_CASE("callers on different threads take turns", "[pool]") {
-  ThreadPool pool(3);
+  FullPool pool(3);
   std::vector<std::atomic<int>> inside(std::size_t{3});
   std::atomic<bool> clash{false};
   std::atomic<int> ran{0};
@@ -148,8 +153,84 @@ TEST_CASE("pools begin and end quickly, used or not, awake or parked", "[pool]")
     }
   }
   CHECK_THROWS_AS(ThreadPool(-1), Error);
+  CHECK_THROWS_AS(ThreadPool(2, -1), Error);
   CHECK_THROWS_AS(ThreadPool(1025), Error);
   CHECK(ThreadPool(0).concurrency() == available_processors());
+}
+
+TEST_CASE("a pool ends after the region that another thread is running", "[pool]") {
+  for (const Index threads : {1, 2, 5}) {
+    auto pool = std::make_unique<FullPool>(threads);
+    std::atomic<int> ran{0};
+    std::atomic<bool> begun{false};
+    std::thread caller([&, p = pool.get()] {
+      p->run(20, [&](Index, Index) {
+        begun = true;
+        spend(std::chrono::microseconds(200));
+        ran.fetch_add(1);
+      });
+    });
+    while (!begun) std::this_thread::yield();
+    pool.reset();
+    CHECK(ran == 20);
+    caller.join();
+  }
+}
+
+TEST_CASE("pools end while their workers wake up, spin or fall asleep", "[pool]") {
+  for (int i = 0; i < 200; ++i) {
+    FullPool pool(4);
+    pool.run(8, [](Index, Index) {});
+    std::this_thread::sleep_for(std::chrono::microseconds(i));  // around the time a worker spins
+  }
+}
+
+TEST_CASE("whoever is done takes over the tasks of one who is not", "[pool]") {
+  for (const Index threads : {2, 3, 8}) {
+    FullPool pool(threads);
+    for (int round = 0; round < 20; ++round) {
+      constexpr Index tasks = 64;
+      std::atomic<Index> done{0};
+      std::vector<Index> by(tasks);
+      pool.run(tasks, [&](Index task, Index worker) {
+        by[std::size_t(task)] = worker;
+        if (task == 0)  // stays until all others have run: its owner's share is left to the rest
+          while (done.load() != tasks - 1) std::this_thread::yield();
+        done.fetch_add(1);
+      });
+      REQUIRE(done == tasks);
+      CHECK(std::count(by.begin(), by.end(), by[0]) < tasks);
+    }
+  }
+}
+
+TEST_CASE("each worker begins with its own share", "[pool]") {
+  for (const Index threads : {2, 3, 8}) {
+    FullPool pool(threads);
+    for (int round = 0; round < 10; ++round) {
+      std::vector<Index> first(std::size_t(threads), -1);
+      std::atomic<Index> inside{0};
+      pool.run(threads * 5, [&](Index task, Index worker) {
+        if (first[std::size_t(worker)] >= 0) return;
+        first[std::size_t(worker)] = task;
+        inside.fetch_add(1);
+        while (inside.load() < threads) std::this_thread::yield();  // until all have begun
+      });
+      for (Index w = 0; w < threads; ++w) REQUIRE(first[std::size_t(w)] == w * 5);
+    }
+  }
+}
+
+TEST_CASE("threads beyond the processors stay out of the way", "[pool][oversubscribed]") {
+  ThreadPool pool(16, 2);
+  CHECK(pool.concurrency() == 16);
+  std::atomic<Index> highest{0};
+  for (int round = 0; round < 50; ++round)
+    pool.run(64, [&](Index, Index worker) {
+      for (Index seen = highest.load(); seen < worker && !highest.compare_exchange_weak(seen, worker);) {}
+      spend(std::chrono::microseconds(5));
+    });
+  CHECK(highest < 2);
 }
 
 TEST_CASE("a parallel_for of one range inside a body keeps that body's worker", "[pool]") {
