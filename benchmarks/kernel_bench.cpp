@@ -1,134 +1,310 @@
 // SPDX-License-Identifier: MIT
-// Rates of the CPU kernels: linear layers of every format with one row (decode: the figure is GB/s of
-// packed weights) and 512 rows (prefill: Gop/s, two per multiply-add), and attention.
-//   nibble_bench_kernels --benchmark_filter=linear/q4_1
-// Weights rotate through a set of at least 64 MiB, so that decode reads what a model would read.
-#include <benchmark/benchmark.h>
-
-#include <cstring>
+// Every line of src/cpu/kernels.def on one thread, driven by that list: a new line is a new row. Kernels that
+// read packed weights have a row per format; their weights rotate through a set beyond any cache, as in
+// decoding, where a row multiplies few activations.
+//   nibble_bench_kernels --benchmark_filter=avx512/dot_small
+// Rows are named isa/kernel[/format]; the columns are explained in rates.hpp.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
-#include <random>
 #include <string>
-#include <vector>
+#include <tuple>
+#include <type_traits>
 
+#include "cpu/dispatch.hpp"
+#include "cpu/packed_impl.hpp"
 #include "nibble/backend/packed_matrix.hpp"
 #include "nibble/core/tensor.hpp"
 #include "nibble/format/formats.hpp"
-#include "nibble/ops/attention/attention.hpp"
-#include "nibble/ops/linear.hpp"
+#include "rates.hpp"
+#include "weights.hpp"
 
 namespace {
 
 using namespace nibble;
-using Cpu = ExecutionContext<cpu::Backend>;
+using namespace nibble::cpu;
+using namespace nibble::bench;
 
-constexpr Index hidden = 1024, out_rows = 4096;
+constexpr Index n = 1024;  // elements of an element-wise row: all arrays lie in the first cache
+constexpr Index cols = 1024, tile_rows = 6, dim = 64, page = 256;
 
-QuantizedTensor random_weights(const FormatInfo& format, Index rows, Index cols) {
-  std::mt19937 random(1);
-  QuantizedTensor t(format, rows, cols);
-  std::normal_distribution<float> normal(0.0f, 0.05f);
-  std::vector<float> row(static_cast<std::size_t>(cols));
-  for (Index r = 0; r < rows; ++r) {
-    if (format.has_encode() && r == 0) {
-      for (float& v : row) v = normal(random);
-      format.encode(row.data(), nullptr, t.row_data(0).data(), cols / format.block_size);
-    } else if (r == 0) {  // no encoder: small bytes give small, finite scales in every format
-      for (std::byte& b : t.row_data(0)) b = static_cast<std::byte>(random() & 0x2F);
-    } else {
-      std::memcpy(t.row_data(r).data(), t.row_data(0).data(), t.row_data(0).size());
-    }
-  }
-  return t;
+/// What a row gets: the table of its instruction set, the name of its kernel and, for some, a format.
+struct Row {
+  Cpu& context;
+  std::string kernel;
+  const FormatInfo* format = nullptr;
+  const KernelTable& table() const { return context.kernels(); }
+};
+
+std::vector<float> floats(Index count) {
+  std::vector<float> v(static_cast<std::size_t>(count));
+  fill_normal(v);
+  return v;
 }
 
-void linear(benchmark::State& state, const FormatInfo* format, Index tokens, Numerics numerics,
-            ContextOptions options) {
-  options.numerics = numerics;
-  Cpu context(options);
-  const QuantizedTensor source = random_weights(*format, out_rows, hidden);
-  std::vector<PackedMatrix<cpu::Backend>> set;
-  std::size_t total = 0;
-  do {
-    set.push_back(PackedMatrix<cpu::Backend>::pack(context, source));
-    total += set.back().bytes();
-  } while (tokens == 1 && total < (std::size_t{64} << 20));
-  Matrix<float> x({tokens, hidden}), y({tokens, out_rows});
-  std::mt19937 random(2);
-  std::normal_distribution<float> normal;
-  for (float& v : x.span()) v = normal(random);
-  std::size_t next = 0;
-  for (auto _ : state) {
-    run(context, Linear{}, x.view(), set[next], y.view());
-    benchmark::ClobberMemory();
-    next = (next + 1) % set.size();
-  }
-  const double calls = static_cast<double>(state.iterations());
-  state.counters["GB/s"] = benchmark::Counter(calls * static_cast<double>(set[0].traffic_bytes()) / 1e9,
-                                              benchmark::Counter::kIsRate);
-  state.counters["Gop/s"] = benchmark::Counter(
-      calls * 2.0 * static_cast<double>(tokens * hidden * out_rows) / 1e9, benchmark::Counter::kIsRate);
-  state.counters["bytes/weight"] =
-      static_cast<double>(set[0].bytes()) / static_cast<double>(hidden * out_rows);
+Work elements(Index arrays, double ops) { return {double(n * arrays) * sizeof(float), double(n) * ops}; }
+
+// One function per signature: how to call such a kernel and what a call does.
+
+void measure(benchmark::State& state, const Row& row, RmsNormFn kernel) {
+  const auto x = floats(n), w = floats(n);
+  auto y = floats(n);
+  run_loop(state, row.context, elements(3, 4), [&] { kernel(x.data(), w.data(), y.data(), n, 1e-5f); });
+}
+void measure(benchmark::State& state, const Row& row, LayerNormFn kernel) {
+  const auto x = floats(n), w = floats(n), b = floats(n);
+  auto y = floats(n);
+  run_loop(state, row.context, elements(4, 7),
+           [&] { kernel(x.data(), w.data(), b.data(), y.data(), n, 1e-5f); });
+}
+void measure(benchmark::State& state, const Row& row, SoftmaxFn kernel) {
+  const auto x = floats(n);
+  auto y = floats(n);
+  run_loop(state, row.context, elements(2, 5), [&] { kernel(x.data(), y.data(), n, 1.0f); });
+}
+void measure(benchmark::State& state, const Row& row, BinaryFn kernel) {
+  const auto a = floats(n), b = floats(n);
+  auto y = floats(n);
+  const double ops = row.kernel == "swiglu" ? 5 : row.kernel == "geglu" ? 10 : 1;
+  run_loop(state, row.context, elements(3, ops), [&] { kernel(a.data(), b.data(), y.data(), n); });
+}
+void measure(benchmark::State& state, const Row& row, UnaryFn kernel) {
+  const auto x = floats(n);
+  auto y = floats(n);
+  run_loop(state, row.context, elements(2, 9), [&] { kernel(x.data(), y.data(), n); });
+}
+void measure(benchmark::State& state, const Row& row, ScaledFn kernel) {
+  auto y = floats(n);
+  const bool cap = row.kernel == "soft_cap";
+  run_loop(state, row.context, elements(2, cap ? 3 : 1), [&] { kernel(y.data(), n, cap ? 30.0f : 1.0f); });
+}
+void measure(benchmark::State& state, const Row& row, RopeAnglesFn kernel) {
+  const auto frequencies = floats(n);
+  auto c = floats(n), s = floats(n);
+  run_loop(state, row.context, elements(3, 2),
+           [&] { kernel(100, frequencies.data(), 1.0f, c.data(), s.data(), n); });
+}
+void measure(benchmark::State& state, const Row& row, RopeHalvesFn kernel) {
+  auto a = floats(n), b = floats(n);
+  const std::vector<float> c(n, 1.0f), s(n, 0.0f);
+  run_loop(state, row.context, elements(6, 6), [&] { kernel(a.data(), b.data(), c.data(), s.data(), n); });
+}
+void measure(benchmark::State& state, const Row& row, RopeNeighboursFn kernel) {
+  auto x = floats(2 * n);
+  const std::vector<float> c(n, 1.0f), s(n, 0.0f);
+  run_loop(state, row.context, elements(6, 6), [&] { kernel(x.data(), c.data(), s.data(), n); });
+}
+void measure(benchmark::State& state, const Row& row, ToHalfFn kernel) {
+  const auto x = floats(n);
+  std::vector<std::uint16_t> y(n);
+  run_loop(state, row.context, {n * 6.0, n * 1.0}, [&] { kernel(x.data(), y.data(), n); });
+}
+void measure(benchmark::State& state, const Row& row, FromHalfFn kernel) {
+  const std::vector<std::uint16_t> x(n, 0x3C00);
+  auto y = floats(n);
+  run_loop(state, row.context, {n * 6.0, n * 1.0}, [&] { kernel(x.data(), y.data(), n); });
+}
+/// A block of 48 x 96 over 128 columns: both operands in the first cache.
+void measure(benchmark::State& state, const Row& row, GemmF32Fn kernel) {
+  constexpr Index m = 48, width = 96, k = 128;
+  const auto a = floats(m * k), b = floats(k * width);
+  auto c = floats(m * width);
+  const GemmF32 g{a.data(), k, b.data(), width, c.data(), width, m, width, k, false};
+  run_loop(state, row.context, {0, 2.0 * m * width * k}, [&] { kernel(g); });
+}
+void measure(benchmark::State& state, const Row& row, TransposeKeysFn kernel) {
+  const auto keys = floats(page * dim);
+  auto out = floats(page * dim);
+  run_loop(state, row.context, {page * dim * 8.0},
+           [&] { kernel(keys.data(), false, page, dim, out.data()); });
+}
+void measure(benchmark::State& state, const Row& row, SoftmaxTileFn kernel) {
+  constexpr Index rows = 32;
+  auto scores = floats(rows * page), max = floats(rows), sum = floats(rows);
+  run_loop(state, row.context, {rows * page * 8.0, rows * page * 4.0}, [&] {
+    kernel({scores.data(), page, rows, page, max.data(), sum.data()});
+  });
+}
+void measure(benchmark::State& state, const Row& row, MergePageFn kernel) {
+  const auto values = floats(dim);
+  auto total = floats(dim);
+  float max = 0, sum = 1;
+  run_loop(state, row.context, {dim * 12.0, dim * 3.0}, [&] {
+    sum = 1;
+    kernel(0.0f, 1.0f, values.data(), &max, &sum, total.data(), dim);
+  });
+}
+void measure(benchmark::State& state, const Row& row, ProbeFn kernel) {
+  double sum = 0;
+  const auto ops = static_cast<double>(kernel(1000, &sum));
+  const auto arithmetic = row.kernel == "probe_dot" ? Arithmetic::integer : Arithmetic::float32;
+  run_loop(state, row.context, {0, ops, Level::cache, arithmetic}, [&] { kernel(1000, &sum); });
+}
+void measure(benchmark::State& state, const Row& row, ProbeReadFn kernel) {
+  const std::vector<std::uint32_t> words(cache_bytes / 4, 1);
+  run_loop(state, row.context, {double(cache_bytes)},
+           [&] { benchmark::DoNotOptimize(kernel(words.data(), static_cast<Index>(words.size()))); });
 }
 
-void attention(benchmark::State& state, Index queries, Index keys, DType dtype,
-               const ContextOptions& options) {
-  Cpu context(options);
-  constexpr Index kv_heads = 3, group = 3, dim = 64;
-  const Index pages = (keys + kv_page_tokens - 1) / kv_page_tokens;
-  const auto page_bytes = static_cast<std::size_t>(kv_heads * kv_page_tokens * dim) * size_of(dtype);
-  std::vector<std::vector<std::byte>> memory(static_cast<std::size_t>(2 * pages),
-                                             std::vector<std::byte>(page_bytes));
-  std::vector<std::byte*> k, v;
-  for (std::size_t p = 0; p < memory.size(); ++p) (p % 2 == 0 ? k : v).push_back(memory[p].data());
-  const KvView kv{{dtype, kv_heads, dim, dim}, keys, k, v};
-  Tensor<float, 3> q({queries, kv_heads * group, dim}), out({queries, kv_heads * group, dim});
-  std::vector<Index> positions(static_cast<std::size_t>(queries));
-  for (Index t = 0; t < queries; ++t) positions[static_cast<std::size_t>(t)] = keys - queries + t;
-  for (auto _ : state) {
-    attend(context, 0.125f, CausalMask{}, NoHook{}, q.view(), positions, kv, out.view());
-    benchmark::ClobberMemory();
+/// Activations as integer kernels read them.
+struct Activations {
+  std::vector<float> x = floats(tile_rows * cols), scale, scaled_sum;
+  std::vector<std::int8_t> q;
+  std::vector<std::int32_t> sum;
+  QuantizedRows rows{};
+
+  Activations(const PackedLayout& l, QuantizeRowFn quantize) {
+    const auto groups = static_cast<std::size_t>(tile_rows * l.chunks);
+    q.resize(groups * chunk_cols);
+    scale.resize(groups);
+    sum.resize(groups * l.sets);
+    scaled_sum.resize(groups * l.sets);
+    rows = {q.data(), scale.data(), sum.data(), scaled_sum.data(), l.chunks, l.sets};
+    for (Index r = 0; r < tile_rows; ++r) quantize(x.data() + r * cols, cols, r, rows);
   }
-  state.counters["tokens/s/layer"] =
-      benchmark::Counter(static_cast<double>(state.iterations() * queries), benchmark::Counter::kIsRate);
+};
+
+/// Packed panels, walked through again and again.
+class Panels {
+ public:
+  Panels(const Row& row, std::size_t at_least)
+      : matrix_(PackedMatrix<cpu::Backend>::pack(
+            row.context, random_weights(*row.format, count_for(*row.format, at_least) * panel_rows, cols))) {}
+  const PackedLayout& layout() const { return matrix_.impl()->layout; }
+  const std::uint8_t* next() {
+    at_ = at_ + 1 == layout().panels ? 0 : at_ + 1;
+    return matrix_.impl()->panel(at_);
+  }
+  double panel_bytes() const { return double(matrix_.traffic_bytes()) / double(layout().panels); }
+
+ private:
+  static Index count_for(const FormatInfo& f, std::size_t bytes) {
+    return std::max<Index>(2, Index(double(bytes) / (f.bits_per_weight() / 8 * double(panel_rows * cols))));
+  }
+  PackedMatrix<cpu::Backend> matrix_;
+  Index at_ = 0;
+};
+
+constexpr double weights = double(panel_rows * cols);
+
+/// The panels of a row; kept until another row asks, since a row is run several times.
+Panels& panels_of(const Row& row, std::size_t at_least) {
+  static std::unique_ptr<Panels> last;
+  static std::tuple<const FormatInfo*, Cpu*, std::size_t> key;
+  const std::tuple wanted{row.format, &row.context, at_least};
+  if (!last || key != wanted) {
+    last.reset();
+    last = std::make_unique<Panels>(row, at_least);
+    key = wanted;
+  }
+  return *last;
 }
 
-void register_all() {
-  for (const cpu::Isa isa : cpu::available_isas()) {
-    if (isa == cpu::Isa::scalar) continue;
-    for (const Index threads : {1, 2}) {
-      ContextOptions options;
-      options.isa = isa;
-      options.threads = threads;
-      const std::string suffix = "/" + std::string(cpu::to_string(isa)) + "/t" + std::to_string(threads);
-      for (const FormatInfo* f : all_formats())
-        for (const Index tokens : {1, 4, 512})
-          for (const Numerics n : {Numerics::fast, Numerics::exact}) {
-            const std::string name = "linear/" + std::string(f->name) + "/m" + std::to_string(tokens) +
-                                     (n == Numerics::fast ? "/fast" : "/exact") + suffix;
-            benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& s) {
-              linear(s, f, tokens, n, options);
-            })->UseRealTime();
-          }
-      for (const auto& [queries, keys] : {std::pair<Index, Index>{1, 512}, {1, 4096}, {512, 512}})
-        for (const DType t : {DType::f16, DType::f32}) {
-          const std::string name = "attention/q" + std::to_string(queries) + "/k" + std::to_string(keys) +
-                                   "/" + std::string(to_string(t)) + suffix;
-          benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& s) {
-            attention(s, queries, keys, t, options);
-          })->UseRealTime();
-        }
-    }
+void measure(benchmark::State& state, const Row& row, QuantizeRowFn kernel) {
+  PackedLayout l;
+  l.chunks = cols / chunk_cols;
+  Activations a(l, kernel);
+  run_loop(state, row.context, {cols * 5.0, cols * 3.0}, [&] { kernel(a.x.data(), cols, 0, a.rows); });
+}
+void measure(benchmark::State& state, const Row& row, DequantizeFn kernel) {
+  Panels& panels = panels_of(row, 0);
+  const PackedLayout& l = panels.layout();
+  auto out = floats(4 * chunk_cols * panel_rows);  // as linear layers call it, four chunks at a time
+  run_loop(state, row.context, {panels.panel_bytes(), 2 * weights}, [&] {
+    const std::uint8_t* panel = panels.next();
+    for (Index c = 0; c < l.chunks; c += 4) kernel(l, panel, c, 4, out.data());
+  });
+}
+void measure(benchmark::State& state, const Row& row, DotSmallFn kernel) {
+  Panels& panels = panels_of(row, memory_bytes);
+  const Activations a(panels.layout(), row.table().quantize_row);
+  std::vector<float> c(4 * panel_rows);
+  run_loop(state, row.context, {panels.panel_bytes(), 2 * weights, Level::memory, Arithmetic::integer},
+           [&] { kernel(panels.layout(), panels.next(), a.rows, 0, 1, c.data()); });
+}
+
+/// Room for a widened panel.
+struct Wide {
+  std::vector<std::uint8_t> codes;
+  std::vector<float> scales, mins;
+  WidePanel panel{};
+  explicit Wide(const PackedLayout& l) {
+    codes.resize(static_cast<std::size_t>(l.chunks * chunk_cols * panel_rows));
+    scales.resize(static_cast<std::size_t>(l.chunks * l.sets * panel_rows));
+    mins.resize(scales.size());
+    panel = {codes.data(), scales.data(), mins.data(), l.has_codebook ? 128 : l.zero};
   }
+};
+
+void measure(benchmark::State& state, const Row& row, WidenFn kernel) {
+  Panels& panels = panels_of(row, 0);
+  const Wide wide(panels.layout());
+  run_loop(state, row.context, {panels.panel_bytes() + weights},
+           [&] { kernel(panels.layout(), panels.next(), wide.panel); });
+}
+void measure(benchmark::State& state, const Row& row, DotTileFn kernel) {
+  Panels& panels = panels_of(row, 0);
+  const PackedLayout& l = panels.layout();
+  const Activations activations(l, row.table().quantize_row);
+  const Wide a(l), b(l);
+  row.table().widen(l, panels.next(), a.panel);
+  row.table().widen(l, panels.next(), b.panel);
+  std::vector<float> c(tile_rows * 2 * panel_rows);
+  run_loop(state, row.context, {0, 2 * 2 * weights * tile_rows, Level::cache, Arithmetic::integer},
+           [&] { kernel(l, a.panel, b.panel, activations.rows, 0, tile_rows, c.data()); });
+}
+
+template <class Fn>
+constexpr bool per_format = std::is_same_v<Fn, DequantizeFn> || std::is_same_v<Fn, DotSmallFn> ||
+                            std::is_same_v<Fn, WidenFn> || std::is_same_v<Fn, DotTileFn>;
+
+Cpu& context_of(Isa isa) {
+  static std::map<Isa, std::unique_ptr<Cpu>> all;
+  auto& context = all[isa];
+  if (!context) context = std::make_unique<Cpu>(ContextOptions{.threads = 1, .isa = isa});
+  return *context;
+}
+
+template <class Fn>
+void add_row(Isa isa, const std::string& kernel, Fn KernelTable::*member, const FormatInfo* format) {
+  const std::string name =
+      std::string(to_string(isa)) + "/" + kernel + (format ? "/" + std::string(format->name) : "");
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+    const Row row{context_of(isa), kernel, format};
+    if constexpr (requires { measure(state, row, row.table().*member); })
+      measure(state, row, row.table().*member);
+    else state.SkipWithError("no benchmark knows this signature yet");
+  })->UseRealTime();
+}
+
+/// A line of kernels.def. Lines of instruction sets that this machine or build lacks are named, not left out.
+template <class Fn>
+void add_line(Isa isa, const std::string& kernel, Fn KernelTable::*member) {
+  const auto available = available_isas();
+  if (std::find(available.begin(), available.end(), isa) == available.end()) {
+    std::fprintf(stderr, "not here: %s/%s\n", std::string(to_string(isa)).c_str(), kernel.c_str());
+    return;
+  }
+  if (!per_format<Fn>) return add_row(isa, kernel, member, nullptr);
+  for (const FormatInfo* f : all_formats()) {
+    if (!f->dense || std::is_same_v<Fn, DequantizeFn>)
+      add_row(isa, kernel, member, f);  // dense ones have no codes
+  }
+}
+
+void add_all() {
+#define NIBBLE_CPU_KERNEL(isa, kernel) add_line(Isa::isa, #kernel, &KernelTable::kernel);
+#include "cpu/kernels.def"
+#undef NIBBLE_CPU_KERNEL
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  register_all();
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return EXIT_FAILURE;
+  add_all();
   benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return EXIT_SUCCESS;
 }

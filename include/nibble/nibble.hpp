@@ -27,6 +27,7 @@
 // where it runs, and how
 #include "nibble/backend/context.hpp"
 #include "nibble/backend/cpu.hpp"
+#include "nibble/backend/machine_rates.hpp"
 #include "nibble/cache/sequence_state.hpp"
 #include "nibble/dist/communicator.hpp"
 #include "nibble/layers/decoder_block.hpp"
@@ -39,6 +40,7 @@
 // what to do with it
 #include "nibble/eval/layer_error.hpp"
 #include "nibble/eval/perplexity.hpp"
+#include "nibble/eval/profile.hpp"
 #include "nibble/eval/report.hpp"
 #include "nibble/runtime/chat.hpp"
 #include "nibble/runtime/generator.hpp"

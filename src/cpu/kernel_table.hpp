@@ -97,6 +97,13 @@ using SoftmaxTileFn = void (*)(const SoftmaxTile& t);
 using MergePageFn = void (*)(float page_max, float page_sum, const float* page_values, float* max, float* sum,
                              float* values, i64 dim);
 
+/// Probes measure what the unit's instructions can do at best (src/cpu/machine_rates.cpp). `rounds` rounds of
+/// multiply-adds of ones on registers alone; *sum = all accumulators together (integers: modulo 2^16).
+/// Returns multiplications and additions, two per multiply-add.
+using ProbeFn = i64 (*)(i64 rounds, double* sum);
+/// Reads `words` 32-bit numbers in ascending order; their sum modulo 2^32.
+using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
+
 /// The list of kernels: X(name, signature).
 #define NIBBLE_CPU_KERNELS(X)          \
   X(rms_norm, RmsNormFn)               \
@@ -122,7 +129,10 @@ using MergePageFn = void (*)(float page_max, float page_sum, const float* page_v
   X(dot_tile, DotTileFn)               \
   X(transpose_keys, TransposeKeysFn)   \
   X(softmax_tile, SoftmaxTileFn)       \
-  X(merge_page, MergePageFn)
+  X(merge_page, MergePageFn)           \
+  X(probe_dot, ProbeFn)                \
+  X(probe_fma, ProbeFn)                \
+  X(probe_read, ProbeReadFn)
 
 /// The best kernel of each name up to some instruction set. Null: this level has none (only the tile pair
 /// `widen`, `dot_tile` may be missing; `dot_small` then does its work).

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "model/weight_loader.hpp"
+#include "nibble/core/trace.hpp"
 #include "nibble/layers/decoder_block.hpp"
 #include "nibble/ops/embedding.hpp"
 
@@ -176,6 +177,7 @@ void Model::Body::embed(Context& ctx, std::span<const Token> tokens, MatrixView<
 }
 
 void Model::Body::head(Context& ctx, MatrixView<const float> hidden, MatrixView<float> logits) const {
+  const TraceSpan span(ctx.trace(), "head");  // around the spans of its norm and its linear layer
   ArenaScope scope(ctx.arena());
   const auto normed = ctx.arena().take<float>(hidden.extents());
   output_norm(ctx, hidden, normed);

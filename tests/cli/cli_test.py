@@ -17,7 +17,8 @@ import tiny_model
 
 EVAL_KEYS = ["perplexity", "perplexity_stderr", "mean_kl", "mean_kl_stderr", "top1_agreement", "bits_per_weight",
              "file_bytes", "tokens"]
-BENCH_KEYS = ["prefill_tokens_per_s", "decode_tokens_per_s", "load_seconds", "peak_rss_bytes"]
+BENCH_KEYS = ["prefill_tokens_per_s", "decode_tokens_per_s", "load_seconds", "peak_rss_bytes", "integer_ops_per_s",
+              "float_ops_per_s", "read_bytes_per_s", "prefill_roofline_share", "decode_roofline_share"]
 FOLDER = tempfile.TemporaryDirectory()
 HERE = pathlib.Path(FOLDER.name)
 MODEL, BARE, HALF, TEXT = HERE / "tiny.gguf", HERE / "bare.gguf", HERE / "half.gguf", HERE / "text.txt"
@@ -326,8 +327,35 @@ class Bench(Case):
             self.assertGreater(r[key], 0, key)
         self.assertEqual(r["threads"], 2)
         self.assertGreaterEqual(r["prefill_tokens_per_s"], r["prefill_tokens_per_s_mean"])
+        for phase in "prefill", "decode":
+            rates = r[f"{phase}_repetitions"]
+            self.assertEqual(len(rates), 2)
+            self.assertEqual(r[f"{phase}_tokens_per_s"], max(rates))
+            self.assertAlmostEqual(r[f"{phase}_tokens_per_s_mean"] / (sum(rates) / 2), 1)
         none = self.json("bench", MODEL, "-p", 0, "-n", 1, "-r", 1)
         self.assertIsNone(none["prefill_tokens_per_s"])
+        self.assertIsNone(none["prefill_roofline_share"])
+        self.assertEqual({row["phase"] for row in none["ops"]}, {"decode"})
+
+    def test_where_the_time_goes(self):
+        r = self.json("bench", MODEL, "-p", 16, "-n", 4, "-t", 1, "-r", 1)
+        rows = {(row["phase"], row["op"]): row for row in r["ops"]}
+        for phase in "prefill", "decode":
+            for op in "linear", "attention", "norm", "rope", "activation", "embedding", "head", "append_kv", "other":
+                self.assertIn((phase, op), rows)
+            self.assertAlmostEqual(sum(v["time_share"] for k, v in rows.items() if k[0] == phase), 1, places=6)
+        # Linear layers and head: two operations for every weight and token; the head only for the last token, as
+        # float weights are multiplied in FP32 whatever the numerics.
+        tensors = self.json("inspect", MODEL)["tensors"]
+        size = {t["name"]: math.prod(map(int, t["shape"].split(" x "))) for t in tensors if " x " in t["shape"]}
+        inner = sum(n for name, n in size.items() if name.startswith("blk."))
+        head = size.get("output.weight", size["token_embd.weight"])
+        for phase, count in ("prefill", 16), ("decode", 4):
+            self.assertEqual(rows[phase, "linear"]["ops_per_token"], 2 * inner)
+            self.assertEqual(rows[phase, "head"]["ops_per_token"] * count, 2 * head * (1 if phase == "prefill" else count))
+        self.assertEqual([row["threads"] for row in r["read_rates"]], [1])
+        self.assertEqual([row["threads"] for row in self.json("bench", MODEL, "-p", 1, "-n", 0, "-r", 1, "-t", 3)["read_rates"]],
+                         [1, 2, 3])
 
 
 if __name__ == "__main__":

@@ -8,11 +8,18 @@
 
 namespace nibble {
 
+/// What a span had to do, for comparison with what the machine can; zeros where not stated.
+struct TraceWork {
+  std::int64_t bytes = 0;  ///< of weights or cache to read; of element-wise ops, rows read and written
+  std::int64_t ops = 0;    ///< multiplications and additions; an exponential or a root counts as one
+  bool integer = false;    ///< of the integer dot product, else of FP32
+};
+
 struct TraceEvent {
-  const char* name;           ///< a string literal ("linear", "attention")
-  std::int64_t start_ns;      ///< steady clock
+  const char* name;       ///< a string literal ("linear", "attention")
+  std::int64_t start_ns;  ///< steady clock
   std::int64_t duration_ns;
-  std::int64_t bytes;         ///< bytes of weights or cache the span must read, 0 where not stated
+  TraceWork work;
 };
 
 /// Called on the thread that ended the span. Implementations must not throw.
@@ -27,9 +34,9 @@ class TraceSink {
 /// RAII: reports the time between construction and destruction to `sink`, if there is one.
 class TraceSpan {
  public:
-  TraceSpan(TraceSink* sink, const char* name, std::int64_t bytes = 0) noexcept
-      : sink_(sink), name_(name), bytes_(bytes), start_(sink != nullptr ? now() : 0) {}
-  ~TraceSpan() { if (sink_ != nullptr) sink_->record({name_, start_, now() - start_, bytes_}); }
+  TraceSpan(TraceSink* sink, const char* name, const TraceWork& work = {}) noexcept
+      : sink_(sink), name_(name), work_(work), start_(sink != nullptr ? now() : 0) {}
+  ~TraceSpan() { if (sink_ != nullptr) sink_->record({name_, start_, now() - start_, work_}); }
   TraceSpan(const TraceSpan&) = delete;
   TraceSpan& operator=(const TraceSpan&) = delete;
 
@@ -40,7 +47,8 @@ class TraceSpan {
   }
   TraceSink* sink_;
   const char* name_;
-  std::int64_t bytes_, start_;
+  TraceWork work_;
+  std::int64_t start_;
 };
 
 }  // namespace nibble

@@ -28,21 +28,21 @@ void gated(Context& context, const char* op, cpu::BinaryFn kernel, MatrixView<co
 template <>
 NIBBLE_API void Kernel<SwiGlu, cpu::Backend>::run(Context& context, const SwiGlu&, MatrixView<const float> gate,
                                        MatrixView<const float> up, MatrixView<float> y) {
-  const TraceSpan span(context.trace(), "swiglu");
+  const TraceSpan span(context.trace(), "swiglu", element_work(y.size(), 3, 5));
   gated(context, "SwiGlu", context.kernels().swiglu, gate, up, y);
 }
 
 template <>
 NIBBLE_API void Kernel<GeGlu, cpu::Backend>::run(Context& context, const GeGlu&, MatrixView<const float> gate,
                                       MatrixView<const float> up, MatrixView<float> y) {
-  const TraceSpan span(context.trace(), "geglu");
+  const TraceSpan span(context.trace(), "geglu", element_work(y.size(), 3, 10));
   gated(context, "GeGlu", context.kernels().geglu, gate, up, y);
 }
 
 template <>
 NIBBLE_API void Kernel<Gelu, cpu::Backend>::run(Context& context, const Gelu& op, MatrixView<const float> x,
                                      MatrixView<float> y) {
-  const TraceSpan span(context.trace(), "gelu");
+  const TraceSpan span(context.trace(), "gelu", element_work(y.size(), 2, 9));
   require_same("Gelu", "x", x.extents(), y.extents());
   require_rows("Gelu", "x", x);
   require_rows("Gelu", "y", y);
@@ -55,7 +55,7 @@ NIBBLE_API void Kernel<Gelu, cpu::Backend>::run(Context& context, const Gelu& op
 template <>
 NIBBLE_API void Kernel<Add, cpu::Backend>::run(Context& context, const Add&, MatrixView<const float> x,
                                     MatrixView<float> y) {
-  const TraceSpan span(context.trace(), "add");
+  const TraceSpan span(context.trace(), "add", element_work(y.size(), 3, 1));
   require_same("Add", "x", x.extents(), y.extents());
   require_rows("Add", "x", x);
   require_rows("Add", "y", y);
@@ -68,7 +68,7 @@ NIBBLE_API void Kernel<Add, cpu::Backend>::run(Context& context, const Add&, Mat
 template <>
 NIBBLE_API void Kernel<SoftCapLogits, cpu::Backend>::run(Context& context, const SoftCapLogits& op,
                                               MatrixView<float> y) {
-  const TraceSpan span(context.trace(), "soft_cap");
+  const TraceSpan span(context.trace(), "soft_cap", element_work(y.size(), 2, 3));
   NIBBLE_EXPECTS(op.cap > 0, "SoftCapLogits: the cap must be positive, not " + std::to_string(op.cap));
   require_rows("SoftCapLogits", "y", y);
   if (y.empty()) return;

@@ -39,8 +39,9 @@ template <>
 NIBBLE_API void Kernel<AppendKv, cpu::Backend>::run(Context& context, const AppendKv&, TensorView<const float, 3> k,
                                          TensorView<const float, 3> v, VectorView<const Index> positions,
                                          const KvView& kv) {
-  const TraceSpan span(context.trace(), "append_kv");
-  const Index tokens = positions.size();
+  const Index tokens = positions.size(), row = kv.shape.kv_heads * (kv.shape.head_dim + kv.shape.value_dim);
+  const TraceSpan span(context.trace(), "append_kv",
+                       {tokens * row * static_cast<Index>(sizeof(float) + size_of(kv.shape.dtype))});
   require_same("AppendKv", "k", k.extents(), Extents<3>{tokens, kv.shape.kv_heads, kv.shape.head_dim});
   require_same("AppendKv", "v", v.extents(), Extents<3>{tokens, kv.shape.kv_heads, kv.shape.value_dim});
   require_rows("AppendKv", "k", k);
@@ -51,7 +52,7 @@ NIBBLE_API void Kernel<AppendKv, cpu::Backend>::run(Context& context, const Appe
     require_page(kv.key_pages, positions[t]);
     require_page(kv.value_pages, positions[t]);
   }
-  for_rows(context, tokens, kv.shape.kv_heads * (kv.shape.head_dim + kv.shape.value_dim), [&](Index t) {
+  for_rows(context, tokens, row, [&](Index t) {
     append_rows(context, kv, kv.key_pages, kv.shape.head_dim, k, t, positions[t]);
     append_rows(context, kv, kv.value_pages, kv.shape.value_dim, v, t, positions[t]);
   });

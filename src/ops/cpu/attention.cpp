@@ -89,7 +89,7 @@ void gather_queries(const Job& job, const Block& block, float* queries) {
 /// One head's rows against `keys` keys from `begin` on inside a page.
 ScoreTile tile_of(const Job& job, const Block& block, Index h, Index page, Index begin, Index keys,
                   float* scores) {
-  return {scores + h * block.tokens * page_keys + begin,
+  return {scores == nullptr ? nullptr : scores + h * block.tokens * page_keys + begin,
           page_keys,
           {job.positions.data() + block.first, static_cast<std::size_t>(block.tokens)},
           page * page_keys + begin,
@@ -234,6 +234,20 @@ void run_pages(const Job& job) {
   });
 }
 
+/// Both products over the keys that blocks of rows visit (multiples of 64), for the trace.
+Index visited_ops(const Job& job) {
+  Index ops = 0;
+  for (Index b = 0; b < job.blocks * job.kv.shape.kv_heads; ++b) {
+    const Block block = block_of(job, b);
+    for (Index p = 0; p < job.pages; ++p) {
+      const KeyRange range = visible_range(job, block, p, nullptr);
+      if (!range.empty())
+        ops += 2 * block.rows * (range.end - range.begin) * (job.kv.shape.head_dim + job.kv.shape.value_dim);
+    }
+  }
+  return ops;
+}
+
 Index tokens_per_block(Index group) { return group == 1 ? 64 : group <= 3 ? 32 : group <= 7 ? 16 : 8; }
 
 void check(const Attention&, TensorView<const float, 3> q, VectorView<const Index> positions,
@@ -268,13 +282,13 @@ NIBBLE_API void Kernel<Attention, cpu::Backend>::run(Context& context, const Att
                                                      TensorView<float, 3> out) {
   const Index cache_bytes = kv.tokens * kv.shape.kv_heads * (kv.shape.head_dim + kv.shape.value_dim) *
                             static_cast<Index>(size_of(kv.shape.dtype));
-  const TraceSpan span(context.trace(), "attention", cache_bytes);
   check(op, q, positions, kv, out);
   if (out.empty()) return;
   Job job{context, op, q, positions, kv, out, q.extent(1) / kv.shape.kv_heads, 0, 0, 0};
   job.block_tokens = std::min(tokens_per_block(job.group), positions.size());
   job.blocks = (positions.size() + job.block_tokens - 1) / job.block_tokens;
   job.pages = (kv.tokens + page_keys - 1) / page_keys;
+  const TraceSpan span(context.trace(), "attention", {cache_bytes, context.trace() ? visited_ops(job) : 0});
   const bool few = job.blocks * kv.shape.kv_heads < 2 * context.concurrency();
   if (few && job.pages > 1 && context.concurrency() > 1) run_pages(job);
   else run_blocks(job);

@@ -14,7 +14,8 @@ template <>
 NIBBLE_API void Kernel<Embedding, cpu::Backend>::run(Context& context, const Embedding& op,
                                           VectorView<const std::int32_t> ids,
                                           const PackedMatrix<cpu::Backend>& table, MatrixView<float> y) {
-  const TraceSpan span(context.trace(), "embedding");
+  const Index row_bytes = table.rows() > 0 ? static_cast<Index>(table.traffic_bytes()) / table.rows() : 0;
+  const TraceSpan span(context.trace(), "embedding", {ids.size() * row_bytes, 2 * y.size()});
   require_length("Embedding", "ids", ids.size(), y.rows());
   require_length("Embedding", "a row of y", y.cols(), table.cols());
   require_rows("Embedding", "y", y);

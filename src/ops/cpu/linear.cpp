@@ -189,7 +189,9 @@ void run_dot_tile(const Work& k, const cpu::QuantizedRows& q) {
 
 void run_linear(Context& context, MatrixView<const float> x, const PackedMatrix<cpu::Backend>& w,
                 MatrixView<float> y, const Finish& finish) {
-  const TraceSpan span(context.trace(), "linear", static_cast<std::int64_t>(w.traffic_bytes()));
+  const bool integer = context.numerics() == Numerics::fast && !w.empty() && w.impl()->has_codes();
+  const TraceSpan span(context.trace(), "linear",
+                       {static_cast<Index>(w.traffic_bytes()), 2 * x.rows() * w.rows() * w.cols(), integer});
   NIBBLE_EXPECTS(x.cols() == w.cols() && y.cols() == w.rows() && x.rows() == y.rows(),
                  "Linear: x " + to_string(x.extents()) + " and weights " +
                      to_string(Extents<2>{w.rows(), w.cols()}) + " do not give y " + to_string(y.extents()));
@@ -197,7 +199,7 @@ void run_linear(Context& context, MatrixView<const float> x, const PackedMatrix<
   require_rows("Linear", "y", y);
   if (y.empty()) return;
   const Work work{context, *w.impl(), x, y, finish};
-  if (!work.w.has_codes() || context.numerics() == Numerics::exact) return run_float(work);
+  if (!integer) return run_float(work);
   const ArenaScope scope(context.arena());
   const cpu::QuantizedRows q = quantize(work);
   if (x.rows() > small_rows && context.kernels().dot_tile != nullptr) run_dot_tile(work, q);

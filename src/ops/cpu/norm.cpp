@@ -13,7 +13,7 @@ using namespace cpu_ops;
 template <>
 NIBBLE_API void Kernel<RmsNorm, cpu::Backend>::run(Context& context, const RmsNorm& op, MatrixView<const float> x,
                                         VectorView<const float> weight, MatrixView<float> y) {
-  const TraceSpan span(context.trace(), "rms_norm");
+  const TraceSpan span(context.trace(), "rms_norm", element_work(x.size(), 2, 4));
   require_same("RmsNorm", "x", x.extents(), y.extents());
   require_length("RmsNorm", "weight", weight.size(), x.cols());
   require_rows("RmsNorm", "x", x);
@@ -29,7 +29,7 @@ template <>
 NIBBLE_API void Kernel<LayerNorm, cpu::Backend>::run(Context& context, const LayerNorm& op, MatrixView<const float> x,
                                           VectorView<const float> weight, VectorView<const float> bias,
                                           MatrixView<float> y) {
-  const TraceSpan span(context.trace(), "layer_norm");
+  const TraceSpan span(context.trace(), "layer_norm", element_work(x.size(), 2, 7));
   require_same("LayerNorm", "x", x.extents(), y.extents());
   require_length("LayerNorm", "weight", weight.size(), x.cols());
   require_length("LayerNorm", "bias", bias.size(), x.cols());
@@ -47,7 +47,7 @@ NIBBLE_API void Kernel<LayerNorm, cpu::Backend>::run(Context& context, const Lay
 template <>
 NIBBLE_API void Kernel<Softmax, cpu::Backend>::run(Context& context, const Softmax& op, MatrixView<const float> x,
                                         MatrixView<float> y) {
-  const TraceSpan span(context.trace(), "softmax");
+  const TraceSpan span(context.trace(), "softmax", element_work(x.size(), 2, 5));
   require_same("Softmax", "x", x.extents(), y.extents());
   require_rows("Softmax", "x", x);
   require_rows("Softmax", "y", y);

@@ -16,8 +16,8 @@ using namespace cpu_ops;
 template <>
 NIBBLE_API void Kernel<Rope, cpu::Backend>::run(Context& context, const Rope& op, VectorView<const Index> positions,
                                      TensorView<float, 3> x) {
-  const TraceSpan span(context.trace(), "rope");
   const Index half = op.frequencies.size(), tokens = x.extent(0), heads = x.extent(1);
+  const TraceSpan span(context.trace(), "rope", element_work(2 * half * heads * tokens, 2, 3));
   require_length("Rope", "positions", positions.size(), tokens);
   NIBBLE_EXPECTS(2 * half <= x.extent(2),
                  "Rope: " + std::to_string(half) + " frequencies need a head of at least " +

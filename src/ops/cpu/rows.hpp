@@ -8,6 +8,7 @@
 #include "nibble/backend/cpu.hpp"
 #include "nibble/core/contract.hpp"
 #include "nibble/core/parallel.hpp"
+#include "nibble/core/trace.hpp"
 #include "nibble/core/view.hpp"
 
 namespace nibble::cpu_ops {
@@ -33,6 +34,11 @@ void require_rows(const char* op, const char* what, const View& v) {
   NIBBLE_EXPECTS(v.extent(last) <= 1 || v.stride(last) == 1,
                  std::string(op) + ": the last dimension of " + what + " must be contiguous, its stride is " +
                      std::to_string(v.stride(last)));
+}
+
+/// The work of an element-wise op: `arrays` arrays of `elements` floats read or written.
+inline TraceWork element_work(Index elements, Index arrays, Index ops_per_element) noexcept {
+  return {elements * arrays * static_cast<Index>(sizeof(float)), elements * ops_per_element};
 }
 
 /// Calls body(row) for every row; rows are spread over the executor when there is work for it.
