@@ -44,15 +44,16 @@ class Panel:
         self.text(middle, HEIGHT - 12, "operations per byte of the file", anchor="middle")
         self.text(self.x + 14, HEIGHT / 2, "Gop/s", anchor="middle", turn=-90)
 
-    def roof(self, bandwidth, peak, peak_name, bandwidth_name, colour):
-        """From the left edge up to the ridge at peak / bandwidth, then flat; in Gop/s and GB/s."""
+    def roof(self, bandwidth, peak, peak_name, bandwidth_name, colour, above=True):
+        """From the left edge up to the ridge at peak / bandwidth, then flat; in Gop/s and GB/s. The name of the flat
+        part stands above or below it."""
         ridge = peak / bandwidth
         start = max(10.0**self.span_x[0], 10.0**self.span_y[0] / bandwidth)
         self.line(self.at(start, start * bandwidth), self.at(ridge, peak), colour, 1.5)
         end = 10.0**self.span_x[1]
         self.line(self.at(ridge, peak), self.at(end, peak), colour, 1.5)
         x, y = self.at(end, peak)
-        self.text(x - 4, y - 5, peak_name, size=10, anchor="end", colour=colour)
+        self.text(x - 4, y - 5 if above else y + 13, peak_name, size=10, anchor="end", colour=colour)
         if bandwidth_name:
             a, b = self.at(start, start * bandwidth), self.at(ridge, peak)
             turn = math.degrees(math.atan2(b[1] - a[1], b[0] - a[0]))
@@ -84,7 +85,7 @@ def draw(models):
         panel = Panel(i * WIDTH, m["title"], intensities, rates)
         panel.roof(m["bandwidth"], m["integer"], f"8-bit dot product, {m['integer']:.0f} Gop/s",
                    f"memory, {m['bandwidth']:.1f} GB/s", "#555")
-        panel.roof(m["bandwidth"], m["float"], f"FP32, {m['float']:.0f} Gop/s", "", "#999")
+        panel.roof(m["bandwidth"], m["float"], f"FP32, {m['float']:.0f} Gop/s", "", "#999", above=False)
         for engine, phase, intensity, rate in m["points"]:
             panel.point(intensity, rate, colours[engine], phase == "prefill")
         parts += panel.parts

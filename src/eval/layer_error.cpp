@@ -39,12 +39,7 @@ QuantizedView view_of(const StoredTensor& t) {
   return QuantizedView::from_blocks(*format, t.rows(), t.cols(), t.bytes);
 }
 
-}  // namespace
-
-double relative_weight_error(const StoredTensor& reference, const StoredTensor& candidate) {
-  NIBBLE_EXPECTS(reference.rank == candidate.rank && reference.dims == candidate.dims,
-                 "tensor " + std::string(candidate.name) + " has another shape than its reference");
-  const QuantizedView reference_rows = view_of(reference), candidate_rows = view_of(candidate);
+double relative_error(const QuantizedView& reference_rows, const QuantizedView& candidate_rows) {
   std::vector<float> r(static_cast<std::size_t>(reference_rows.cols())), c(r.size());
   double difference = 0, square = 0;
   for (Index row = 0; row < reference_rows.rows(); ++row) {
@@ -60,14 +55,24 @@ double relative_weight_error(const StoredTensor& reference, const StoredTensor& 
   return square > 0 ? std::sqrt(difference / square) : 1;
 }
 
+}  // namespace
+
+double relative_weight_error(const StoredTensor& reference, const StoredTensor& candidate) {
+  NIBBLE_EXPECTS(reference.rank == candidate.rank && reference.dims == candidate.dims,
+                 "tensor " + std::string(candidate.name) + " has another shape than its reference");
+  return relative_error(view_of(reference), view_of(candidate));
+}
+
 std::vector<TensorError> weight_errors(const WeightSource& reference, const WeightSource& candidate) {
   std::vector<TensorError> result;
   for (const std::string_view name : candidate.names()) {
     const StoredTensor c = candidate.require(name);
     const auto r = reference.find(name);
     if (!r || r->rank != c.rank || r->dims != c.dims) continue;
-    result.push_back({std::string(name), std::string(r->type->name), std::string(c.type->name),
-                      relative_weight_error(*r, c)});
+    const auto groups = candidate.quantized(name);
+    result.push_back({std::string(name), std::string(r->type->name),
+                      groups ? groups->type_name() : std::string(c.type->name),
+                      groups ? relative_error(view_of(*r), *groups) : relative_weight_error(*r, c)});
     reference.release(name);
     candidate.release(name);
   }

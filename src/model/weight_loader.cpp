@@ -64,9 +64,13 @@ PackedMatrix<cpu::Backend> WeightLoader::matrix(Role role, Index layer, Index ro
   if (!tensor) return {};
   if (tensor->rank > 2 || tensor->rows() != rows || tensor->cols() != cols)
     wrong_shape(*tensor, to_string(Extents<2>{rows, cols}));
-  const FormatInfo& format = format_of(source_, *tensor);
-  auto packed = PackedMatrix<cpu::Backend>::pack(
-      context_, QuantizedView::from_blocks(format, rows, cols, tensor->bytes));
+  auto view = source_.quantized(tensor->name);
+  if (!view) view = QuantizedView::from_blocks(format_of(source_, *tensor), rows, cols, tensor->bytes);
+  if (view->rows() != rows || view->cols() != cols)
+    throw Error(Errc::malformed, source_.name() + ": tensor '" + std::string(tensor->name) + "' is given as " +
+                                     to_string(Extents<2>{view->rows(), view->cols()}) + " groups, expected " +
+                                     to_string(Extents<2>{rows, cols}));
+  auto packed = PackedMatrix<cpu::Backend>::pack(context_, *view);
   done(*tensor);
   return packed;
 }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "nibble/core/export.hpp"
+#include "nibble/format/quantized_tensor.hpp"
 #include "nibble/core/view.hpp"
 #include "nibble/io/gguf.hpp"
 #include "nibble/io/gguf_types.hpp"
@@ -59,6 +60,9 @@ class NIBBLE_API WeightSource {
   virtual ~WeightSource();
   /// The tensor of this name; empty when there is none.
   virtual std::optional<StoredTensor> find(std::string_view name) const = 0;
+  /// The same matrix in a form that no file type names, integer groups of any QuantSpec: it is used instead of
+  /// find()'s bytes and must have their shape. Empty for all other tensors.
+  virtual std::optional<QuantizedView> quantized(std::string_view /*name*/) const { return std::nullopt; }
   /// All names, in the order they are stored. Valid as long as the source.
   virtual std::vector<std::string_view> names() const = 0;
   /// Hyper-parameters and vocabulary; empty for a source that has none.

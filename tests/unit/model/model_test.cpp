@@ -5,9 +5,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <vector>
 
+#include "nibble/eval/layer_error.hpp"
+#include "nibble/quant/rtn.hpp"
 #include "support/catch.hpp"
 #include "support/tiny_source.hpp"
 
@@ -71,6 +74,68 @@ TEST_CASE("loading checks every tensor: presence, shape, values, and that none i
   auto vocabulary = tiny_llama();
   vocabulary.metadata.set("llama.vocab_size", std::uint32_t{51});
   CHECK_THAT(load_error(vocabulary), Catch::Contains("token_embd.weight"));
+}
+
+namespace {
+
+/// The tiny model's matrices in integer groups of 32, and the floats that these stand for.
+class Groups final : public WeightSource {
+ public:
+  Groups(const WeightSource& source, int bits) : source_(source) {
+    for (const std::string_view name : source.names()) {
+      const StoredTensor t = source.require(name);
+      if (t.rank != 2) continue;
+      Matrix<float> values({t.rows(), t.cols()});
+      std::memcpy(values.data(), t.bytes.data(), t.bytes.size());
+      groups_.emplace(name, quant::RtnInteger(integer::affine_min(bits, 32)).quantize(values.view(), {}));
+    }
+  }
+  std::optional<StoredTensor> find(std::string_view name) const override { return source_.find(name); }
+  std::optional<QuantizedView> quantized(std::string_view name) const override {
+    const auto found = groups_.find(name);
+    return found == groups_.end() ? std::nullopt : std::optional<QuantizedView>(found->second.view());
+  }
+  std::vector<std::string_view> names() const override { return source_.names(); }
+  const Metadata& metadata() const override { return source_.metadata(); }
+  const std::string& name() const override { return source_.name(); }
+  /// Hands out one tensor's groups under another's name.
+  void confuse(const std::string& name, std::string_view with) {
+    groups_.insert_or_assign(name, groups_.find(with)->second.clone());
+  }
+
+ private:
+  const WeightSource& source_;
+  std::map<std::string, QuantizedTensor, std::less<>> groups_;
+};
+
+}  // namespace
+
+TEST_CASE("matrices in integer groups of any width compute as the floats they stand for") {
+  Context ctx({.threads = 2, .numerics = Numerics::exact});
+  const TinyModel original = tiny_llama();
+  const auto source = original.source();
+  const auto tokens = some_tokens(20);
+  for (const int bits : {1, 2, 3, 5, 6, 8}) {
+    INFO(bits << " bits");
+    Groups groups(source, bits);
+    TinyModel floats = tiny_llama();
+    for (auto& t : floats.tensors)
+      if (const auto view = groups.quantized(t.name))
+        view->decode(MatrixView<float>(t.values.data(), {view->rows(), view->cols()}));
+    const auto dense = floats.source();
+    const Model a = Model::from_source(ctx, groups), b = Model::from_source(ctx, dense);
+    CHECK(a.weight_bytes() < b.weight_bytes());
+    SequenceState sa = a.new_sequence({.max_tokens = 64}), sb = b.new_sequence({.max_tokens = 64});
+    const Logits la = all_logits(ctx, a, sa, tokens), lb = all_logits(ctx, b, sb, tokens);
+    for (Index r = 0; r < la.rows(); ++r) CHECK(same_bits(la.row(r), lb.row(r)));
+    for (const TensorError& e : weight_errors(source, groups)) {
+      INFO(e.name);
+      CHECK((e.relative_rms > 0) == groups.quantized(e.name).has_value());
+      CHECK((e.type == "F32") != groups.quantized(e.name).has_value());
+    }
+    groups.confuse("blk.0.attn_k.weight", "blk.0.attn_q.weight");
+    CHECK_THROWS_WITH(Model::from_source(ctx, groups), Catch::Contains("given as [64, 64] groups, expected [32, 64]"));
+  }
 }
 
 TEST_CASE("forward checks its batch and leaves states alone on an error") {
