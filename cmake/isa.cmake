@@ -42,6 +42,12 @@ set(NIBBLE_ISAS "")
 set(NIBBLE_ISA_OBJECTS "")
 set(NIBBLE_ISA_DEFINITIONS "")
 
+# For tests: the units named here are built without the instructions that their name adds, which their headers
+# then compute exactly with others (avxvnni with AVX2, avx512vnni with AVX-512), and run on any machine with those.
+set(NIBBLE_EMULATED_ISAS "" CACHE STRING "instruction sets to emulate, for tests: avxvnni;avx512vnni")
+set(NIBBLE_EMULATION_avxvnni ${nibble_avx2})
+set(NIBBLE_EMULATION_avx512vnni ${nibble_avx512})
+
 # Called from src/: makes nibble_isa_<isa> and appends to the three lists above in the caller's scope.
 function(nibble_add_isa isa)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cpu/isa/${isa}/*.cpp")
@@ -49,6 +55,12 @@ function(nibble_add_isa isa)
     return()
   endif()
   set(flags ${NIBBLE_ISA_FLAGS_${isa}})
+  if(isa IN_LIST NIBBLE_EMULATED_ISAS)
+    if(NOT DEFINED NIBBLE_EMULATION_${isa})
+      message(FATAL_ERROR "NIBBLE_EMULATED_ISAS: ${isa} has no emulation")
+    endif()
+    set(flags ${NIBBLE_EMULATION_${isa}})
+  endif()
   if(flags)
     include(CheckCXXCompilerFlag)
     list(JOIN flags " " joined)
@@ -73,5 +85,6 @@ function(nibble_add_isa isa)
   string(TOUPPER ${isa} upper)
   set(NIBBLE_ISAS ${NIBBLE_ISAS} ${isa} PARENT_SCOPE)
   set(NIBBLE_ISA_OBJECTS ${NIBBLE_ISA_OBJECTS} $<TARGET_OBJECTS:${target}> PARENT_SCOPE)
-  set(NIBBLE_ISA_DEFINITIONS ${NIBBLE_ISA_DEFINITIONS} NIBBLE_HAVE_ISA_${upper}=1 PARENT_SCOPE)
+  set(NIBBLE_ISA_DEFINITIONS ${NIBBLE_ISA_DEFINITIONS} NIBBLE_HAVE_ISA_${upper}=1
+    $<$<IN_LIST:${isa},${NIBBLE_EMULATED_ISAS}>:NIBBLE_EMULATES_${upper}=1> PARENT_SCOPE)
 endfunction()

@@ -86,10 +86,25 @@ bool has_avx2() noexcept {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
          __builtin_cpu_supports("bmi2") && has_f16c();
 }
+bool has_avxvnni() noexcept {
+#if defined(NIBBLE_EMULATES_AVXVNNI)
+  return has_avx2();
+#else
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
+#endif
+}
 bool has_avx512() noexcept {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vl");
+}
+bool has_avx512vnni() noexcept {
+#if defined(NIBBLE_EMULATES_AVX512VNNI)
+  return has_avx512();
+#else
+  return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
+#endif
 }
 #endif
 
@@ -99,8 +114,8 @@ bool machine_has(Isa isa) noexcept {
 #if defined(__x86_64__)
     case Isa::avx2: return has_avx2();
     case Isa::avx512: return has_avx512();
-    case Isa::avx512vnni:
-      return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
+    case Isa::avxvnni: return has_avxvnni();
+    case Isa::avx512vnni: return has_avx512vnni();
 #endif
     default: return false;
   }

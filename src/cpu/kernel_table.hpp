@@ -47,10 +47,10 @@ struct QuantizedRows {
 
 /// A panel's codes widened to bytes and its scales to f32: what the tile kernel reads.
 struct WidePanel {
-  std::uint8_t* codes;  ///< [chunks][2 halves][8 quads][64]: code, or codebook value + 128
+  std::uint8_t* codes;  ///< [chunks][2 halves][8 quads][64], as the instruction set multiplies them
   float* scales;        ///< [chunks][sets][32]
   float* mins;          ///< [chunks][sets][32]
-  std::int32_t zero;    ///< of these codes
+  std::int32_t zero;    ///< of these codes; widen sets it
 };
 
 /// One key page against a block of query rows; see ops/cpu/attention.cpp.
@@ -85,7 +85,7 @@ using QuantizeRowFn = void (*)(const float* x, i64 cols, i64 row, const Quantize
 /// One panel against m (1 to 4) quantized rows, c[m][32]; codes only.
 using DotSmallFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row,
                             i64 m, float* c);
-using WidenFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, const WidePanel& out);
+using WidenFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, WidePanel& out);
 /// One or two widened panels (`b.codes` null: one) against m quantized rows, c[m][64]. The same bits as
 /// DotSmall.
 using DotTileFn = void (*)(const PackedLayout& l, const WidePanel& a, const WidePanel& b,

@@ -23,9 +23,7 @@ struct PackedMatrix<cpu::Backend>::Impl {
   Impl& operator=(const Impl&) = delete;
 
   const std::uint8_t* panel(Index i) const noexcept { return data + i * layout.panel_bytes; }
-  bool has_codes() const noexcept {
-    return layout.kind == cpu::PanelKind::codes4 || layout.kind == cpu::PanelKind::codes8;
-  }
+  bool has_codes() const noexcept { return layout.kind == cpu::PanelKind::codes; }
 };
 
 }  // namespace nibble

@@ -343,3 +343,28 @@ TEST_CASE("linear refuses extents that do not fit and says which", "[linear]") {
   Matrix<float> none({0, 4}), nothing({0, 8});
   CHECK_NOTHROW(run(context, Linear{}, none.view(), packed, nothing.view()));
 }
+
+TEST_CASE("packed codes take the bits they have, and two-level scales stay integers", "[linear][packed]") {
+  // bits per weight: code + scales and minima, as cpu/packed_layout.hpp lays them out.
+  const std::vector<std::pair<std::string_view, double>> sizes{
+      {"q4_0", 4 + 16 / 32.0},
+      {"q4_1", 4 + 32 / 32.0},
+      {"q5_0", 5 + 16 / 32.0},
+      {"q5_1", 5 + 32 / 32.0},
+      {"q8_0", 8 + 16 / 32.0},
+      {"iq4_nl", 4 + 16 / 32.0},
+      {"q2_k", 2 + 2 * (16 / 256.0 + 8 / 16.0)},
+      {"q3_k", 3 + 16 / 256.0 + 8 / 16.0},
+      {"q4_k", 4 + 2 * (16 / 256.0 + 8 / 32.0)},
+      {"q5_k", 5 + 2 * (16 / 256.0 + 8 / 32.0)},
+      {"q6_k", 6 + 16 / 256.0 + 8 / 16.0},
+      {"iq4_xs", 4 + 16 / 256.0 + 8 / 32.0}};
+  Cpu context(on(cpu::Isa::scalar, 1));
+  for (const auto& [name, bits] : sizes) {
+    INFO(name);
+    const FormatInfo* format = find_format(name);
+    REQUIRE(format != nullptr);
+    const Packed packed = Packed::pack(context, random_blocks(*format, 64, 512, 3));
+    CHECK(double(packed.bytes()) * 8 / (64 * 512) == bits);
+  }
+}

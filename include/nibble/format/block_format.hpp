@@ -57,6 +57,27 @@ concept AffineFormat = BlockFormat<F> && requires {
   noexcept;
 };
 
+/// The scales of a block in two levels, as K-quants store them: scale[g] = d * scales[g], min[g] = d_min *
+/// mins[g], both products exact in float.
+template <std::size_t Groups>
+struct Levels {
+  float d = 0, d_min = 0;  ///< halves
+  std::array<std::int8_t, Groups> scales{}, mins{};
+
+  void expand(std::span<float, Groups> out_scales, std::span<float, Groups> out_mins) const noexcept {
+    for (std::size_t g = 0; g < Groups; ++g) {
+      out_scales[g] = d * static_cast<float>(scales[g]);
+      out_mins[g] = d_min * static_cast<float>(mins[g]);
+    }
+  }
+};
+
+/// An affine format with two-level scales. Kernels then keep the small integers instead of the products.
+template <class F>
+concept TwoLevelFormat = AffineFormat<F> && requires(const typename F::Block& b) {
+  { F::levels(b) } -> std::same_as<Levels<static_cast<std::size_t>(F::block_size / F::sub_group)>>;
+};
+
 /// A format whose blocks are plain numbers (f32, f16, bf16): it states decode itself.
 template <class F>
 concept DenseFormat = BlockFormat<F> && !AffineFormat<F> &&

@@ -38,6 +38,10 @@ struct FormatInfo {
   /// The inverse of unpack for scales the format can hold; nullptr where it is not offered.
   void (*pack)(const std::uint8_t* codes, const float* scales, const float* mins, std::byte* block) noexcept;
 
+  /// One block's scales in two levels (`d`, `d_min`, then a byte per sub-group); nullptr where the format has
+  /// one level.
+  void (*levels)(const std::byte* block, float* d, float* d_min, std::int8_t* scales, std::int8_t* mins) noexcept;
+
   constexpr bool has_encode() const noexcept { return encode != nullptr; }
   constexpr Index sub_groups() const noexcept { return block_size / sub_group; }
   constexpr double bits_per_weight() const noexcept {
@@ -88,6 +92,18 @@ inline void unpack_one(const std::byte* block, std::uint8_t* codes, float* scale
             Floats<F::block_size / F::sub_group>(mins, groups));
 }
 
+template <TwoLevelFormat F>
+inline void levels_one(const std::byte* block, float* d, float* d_min, std::int8_t* scales,
+                       std::int8_t* mins) noexcept {
+  const auto l = F::levels(*reinterpret_cast<const typename F::Block*>(block));
+  *d = l.d;
+  *d_min = l.d_min;
+  for (std::size_t g = 0; g < l.scales.size(); ++g) {
+    scales[g] = l.scales[g];
+    mins[g] = l.mins[g];
+  }
+}
+
 template <PackableFormat F>
 inline void pack_one(const std::uint8_t* codes, const float* scales, const float* mins,
                      std::byte* block) noexcept {
@@ -115,6 +131,7 @@ constexpr FormatInfo make_format_info() noexcept {
     if constexpr (requires { F::codebook[0]; }) f.codebook = &F::codebook[0];
     else f.zero = F::zero;
     if constexpr (PackableFormat<F>) f.pack = &pack_one<F>;
+    if constexpr (TwoLevelFormat<F>) f.levels = &levels_one<F>;
   } else {
     f.dense = true;
     f.sub_group = 1;

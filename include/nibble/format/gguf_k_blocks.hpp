@@ -34,6 +34,15 @@ constexpr SixBitPair six_bit_pair(const std::uint8_t (&s)[12], std::size_t g) no
   if (g < 4) return {s[g] & 63, s[g + 4] & 63};
   return {(s[g + 4] & 15) | (s[g - 4] >> 6 << 4), (s[g + 4] >> 4) | (s[g] >> 6 << 4)};
 }
+inline Levels<8> six_bit_levels(float d, float d_min, const std::uint8_t (&s)[12]) noexcept {
+  Levels<8> l{d, d_min, {}, {}};
+  for (std::size_t g = 0; g < 8; ++g) {
+    const auto [scale, min] = six_bit_pair(s, g);
+    l.scales[g] = static_cast<std::int8_t>(scale);
+    l.mins[g] = static_cast<std::int8_t>(min);
+  }
+  return l;
+}
 
 }  // namespace detail
 
@@ -50,12 +59,16 @@ struct Q2_K {
   };
   static_assert(sizeof(Block) == 84);
 
-  static void unpack(const Block& b, Codes<256> codes, Floats<16> scales, Floats<16> mins) noexcept {
-    const float d = b.d, dmin = b.dmin;
+  static Levels<16> levels(const Block& b) noexcept {
+    Levels<16> l{b.d, b.dmin, {}, {}};
     for (std::size_t g = 0; g < 16; ++g) {
-      scales[g] = d * static_cast<float>(b.scales[g] & 15);
-      mins[g] = dmin * static_cast<float>(b.scales[g] >> 4);
+      l.scales[g] = static_cast<std::int8_t>(b.scales[g] & 15);
+      l.mins[g] = static_cast<std::int8_t>(b.scales[g] >> 4);
     }
+    return l;
+  }
+  static void unpack(const Block& b, Codes<256> codes, Floats<16> scales, Floats<16> mins) noexcept {
+    levels(b).expand(scales, mins);
     for (std::size_t i = 0; i < 256; ++i) codes[i] = detail::u8(detail::two_bits(b.qs, i));
   }
 };
@@ -74,13 +87,16 @@ struct Q3_K {
   };
   static_assert(sizeof(Block) == 110);
 
-  static void unpack(const Block& b, Codes<256> codes, Floats<16> scales, Floats<16> mins) noexcept {
-    const float d = b.d;
+  static Levels<16> levels(const Block& b) noexcept {
+    Levels<16> l{b.d, 0, {}, {}};
     for (std::size_t g = 0; g < 16; ++g) {
       const int low = b.scales[g % 8] >> (g / 8 * 4) & 15, high = b.scales[8 + g % 4] >> (g / 4 * 2) & 3;
-      scales[g] = d * static_cast<float>((low | high << 4) - 32);
-      mins[g] = 0;
+      l.scales[g] = static_cast<std::int8_t>((low | high << 4) - 32);
     }
+    return l;
+  }
+  static void unpack(const Block& b, Codes<256> codes, Floats<16> scales, Floats<16> mins) noexcept {
+    levels(b).expand(scales, mins);
     for (std::size_t i = 0; i < 256; ++i)
       codes[i] = detail::u8(detail::two_bits(b.qs, i) | (b.hmask[i % 32] >> (i / 32) & 1) << 2);
   }
@@ -99,13 +115,9 @@ struct Q4_K {
   };
   static_assert(sizeof(Block) == 144);
 
+  static Levels<8> levels(const Block& b) noexcept { return detail::six_bit_levels(b.d, b.dmin, b.scales); }
   static void unpack(const Block& b, Codes<256> codes, Floats<8> scales, Floats<8> mins) noexcept {
-    const float d = b.d, dmin = b.dmin;
-    for (std::size_t g = 0; g < 8; ++g) {
-      const auto [scale, min] = detail::six_bit_pair(b.scales, g);
-      scales[g] = d * static_cast<float>(scale);
-      mins[g] = dmin * static_cast<float>(min);
-    }
+    levels(b).expand(scales, mins);
     for (std::size_t i = 0; i < 256; ++i) codes[i] = detail::u8(detail::four_bits(b.qs, i));
   }
 };
@@ -124,13 +136,9 @@ struct Q5_K {
   };
   static_assert(sizeof(Block) == 176);
 
+  static Levels<8> levels(const Block& b) noexcept { return detail::six_bit_levels(b.d, b.dmin, b.scales); }
   static void unpack(const Block& b, Codes<256> codes, Floats<8> scales, Floats<8> mins) noexcept {
-    const float d = b.d, dmin = b.dmin;
-    for (std::size_t g = 0; g < 8; ++g) {
-      const auto [scale, min] = detail::six_bit_pair(b.scales, g);
-      scales[g] = d * static_cast<float>(scale);
-      mins[g] = dmin * static_cast<float>(min);
-    }
+    levels(b).expand(scales, mins);
     for (std::size_t i = 0; i < 256; ++i)
       codes[i] = detail::u8(detail::four_bits(b.qs, i) | (b.qh[i % 32] >> (i / 32) & 1) << 4);
   }
@@ -150,12 +158,13 @@ struct Q6_K {
   };
   static_assert(sizeof(Block) == 210);
 
+  static Levels<16> levels(const Block& b) noexcept {
+    Levels<16> l{b.d, 0, {}, {}};
+    for (std::size_t g = 0; g < 16; ++g) l.scales[g] = b.scales[g];
+    return l;
+  }
   static void unpack(const Block& b, Codes<256> codes, Floats<16> scales, Floats<16> mins) noexcept {
-    const float d = b.d;
-    for (std::size_t g = 0; g < 16; ++g) {
-      scales[g] = d * static_cast<float>(b.scales[g]);
-      mins[g] = 0;
-    }
+    levels(b).expand(scales, mins);
     for (std::size_t i = 0; i < 256; ++i) {
       const int low = b.ql[i / 128 * 64 + i % 64] >> (i % 128 / 64 * 4) & 15;
       codes[i] = detail::u8(low | detail::two_bits(b.qh, i) << 4);

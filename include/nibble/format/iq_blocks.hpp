@@ -72,13 +72,18 @@ struct IQ4_XS {
   };
   static_assert(sizeof(Block) == 136);
 
-  static void unpack(const Block& b, Codes<256> codes, Floats<8> scales, Floats<8> mins) noexcept {
-    const float d = b.d;
+  static Levels<8> levels(const Block& b) noexcept {
+    Levels<8> l{b.d, 0, {}, {}};
     const int high = b.scales_h[0] | b.scales_h[1] << 8;
     for (std::size_t g = 0; g < 8; ++g) {
       const int low = b.scales_l[g / 2] >> (g % 2 * 4) & 15;
-      scales[g] = d * static_cast<float>((low | (high >> (2 * g) & 3) << 4) - 32);
-      mins[g] = 0;
+      l.scales[g] = static_cast<std::int8_t>((low | (high >> (2 * g) & 3) << 4) - 32);
+    }
+    return l;
+  }
+  static void unpack(const Block& b, Codes<256> codes, Floats<8> scales, Floats<8> mins) noexcept {
+    levels(b).expand(scales, mins);
+    for (std::size_t g = 0; g < 8; ++g) {
       for (std::size_t j = 0; j < 16; ++j) {
         codes[g * 32 + j] = b.qs[g * 16 + j] & 15;
         codes[g * 32 + 16 + j] = b.qs[g * 16 + j] >> 4;

@@ -1,23 +1,44 @@
 // SPDX-License-Identifier: MIT
-// Where a panel's chunks, scales and minima lie. Included inside an instruction set's namespace.
+// Where a panel's chunks, scales and minima lie, and scales as floats. Included inside an instruction set's
+// namespace, after its vector vocabulary.
 #pragma once
 
-/// A record's scales or minima of one set, W of them from row `r`, as floats.
-static inline F load_parameter(const std::uint8_t* p, bool half, i64 r) {
-  return half ? load_half(reinterpret_cast<const std::uint16_t*>(p) + r)
-              : load(reinterpret_cast<const float*>(p) + r);
+/// One chunk of a panel; steps to the next without dividing.
+struct ChunkCursor {
+  const std::uint8_t* record;
+  i64 index;  ///< of the chunk in its record
+};
+static inline ChunkCursor first_chunk(const std::uint8_t* panel) { return {panel, 0}; }
+static inline ChunkCursor chunk_at(const PackedLayout& l, const std::uint8_t* panel, i64 chunk) {
+  return {panel + chunk / l.chunks_per_record * l.record_bytes, chunk % l.chunks_per_record};
+}
+static inline const std::uint8_t* codes_of(const PackedLayout& l, const ChunkCursor& at) {
+  return at.record + l.header_bytes + at.index * l.chunk_bytes;
+}
+static inline void next_chunk(const PackedLayout& l, ChunkCursor& at) {
+  if (++at.index == l.chunks_per_record) at = {at.record + l.record_bytes, 0};
 }
 
-static inline i64 scale_set_bytes(const PackedLayout& l) { return panel_rows * (l.scale_f16 ? 2 : 4); }
-static inline i64 min_set_bytes(const PackedLayout& l) { return panel_rows * (l.min_f16 ? 2 : 4); }
+/// W scales or minima from row `r` on, of one set of a chunk.
+static inline F load_parameter(const PackedLayout& l, const ParameterPlace& p, const ChunkCursor& at, i64 set, i64 r) {
+  const std::uint8_t* values = at.record + p.values;
+  switch (p.kind) {
+    case ParameterKind::f16: return load_half(reinterpret_cast<const std::uint16_t*>(values) + set * panel_rows + r);
+    case ParameterKind::f32: return load(reinterpret_cast<const float*>(values) + set * panel_rows + r);
+    case ParameterKind::two_level: {
+      const auto* lower = reinterpret_cast<const std::int8_t*>(at.record + p.lower);
+      return load_half(reinterpret_cast<const std::uint16_t*>(values) + r) *
+             load_int8(lower + (at.index * l.sets + set) * panel_rows + r);
+    }
+    case ParameterKind::none: break;
+  }
+  return set1(0.0f);
+}
 
-/// Where chunk c lies, and the header of its record.
-struct ChunkPlace {
-  const std::uint8_t* header;
-  const std::uint8_t* codes;
-};
-static inline ChunkPlace place_of(const PackedLayout& l, const std::uint8_t* panel, i64 c) {
-  const i64 record = c / l.chunks_per_record;
-  const std::uint8_t* header = panel + record * l.record_bytes;
-  return {header, header + l.header_bytes + (c - record * l.chunks_per_record) * l.chunk_bytes};
+/// out[chunk][set][32] of `count` chunks from `at` on.
+static inline void expand_parameters(const PackedLayout& l, const ParameterPlace& p, ChunkCursor at, i64 count,
+                                     float* out) {
+  for (i64 chunk = 0; chunk < count; ++chunk, next_chunk(l, at))
+    for (i64 set = 0; set < l.sets; ++set, out += panel_rows)
+      for (i64 r = 0; r < panel_rows; r += W) store(out + r, load_parameter(l, p, at, set, r));
 }

@@ -6,26 +6,32 @@ static inline F code_value(const PackedLayout& l, I code) {
   return l.has_codebook ? lookup16(l.code_values, code) : to_float(sub_i(code, set1_i(l.zero)));
 }
 
-/// W rows from row r of one set's columns: value = scale * C - min, two roundings as the formats define it.
-template <bool Four>
-static inline void dequantize_rows(const PackedLayout& l, const ChunkPlace& at, i64 r, float* out) {
-  const i64 half = r / 16, within = r % 16;
-  const std::uint8_t* lines = at.codes + half * (l.chunk_bytes / 2) + within * 4;
-  const int quads_per_set = l.sets == 2 ? 4 : 8;
-  for (int quad = 0; quad < 8; ++quad) {
-    const i64 set = quad / quads_per_set;
-    const F scale = load_parameter(at.header + set * scale_set_bytes(l), l.scale_f16, r);
-    const F min = l.has_min ? load_parameter(at.header + l.sets * scale_set_bytes(l) + set * min_set_bytes(l),
-                                             l.min_f16, r)
-                            : set1(0.0f);
-    I v = load_i(lines + (Four ? quad / 2 : quad) * 64);
-    if (Four) v = and_i(quad % 2 == 0 ? v : shift_right<4>(v), set1_i(0x0F0F0F0F));
-    float* o = out + quad * 4 * panel_rows + r;
-    store(o, scale * code_value(l, and_i(v, set1_i(0xFF))) - min);
-    store(o + panel_rows, scale * code_value(l, and_i(shift_right<8>(v), set1_i(0xFF))) - min);
-    store(o + 2 * panel_rows, scale * code_value(l, and_i(shift_right<16>(v), set1_i(0xFF))) - min);
-    store(o + 3 * panel_rows, scale * code_value(l, shift_right<24>(v)) - min);
+/// W rows of one chunk from row r on: value = scale * C - min, two roundings as the formats define it.
+template <int Bits>
+static inline void dequantize_rows(const PackedLayout& l, const ChunkCursor& at, i64 r, float* out) {
+  const std::uint8_t* lines = codes_of(l, at) + r / 16 * (l.chunk_bytes / 2) + r % 16 * 4;
+  F scale[2], min[2];
+  for (i64 set = 0; set < 2; ++set) {
+    scale[set] = load_parameter(l, l.scale, at, set % l.sets, r);
+    min[set] = load_parameter(l, l.min, at, set % l.sets, r);
   }
+  unrolled<8>([&](auto quad) {
+    constexpr int q = decltype(quad)::value;
+    const I v = load_quad<Bits, q>(lines);
+    const F s = scale[q / 4], m = min[q / 4];
+    float* o = out + q * 4 * panel_rows + r;
+    store(o, s * code_value(l, and_i(v, set1_i(0xFF))) - m);
+    store(o + panel_rows, s * code_value(l, and_i(shift_right<8>(v), set1_i(0xFF))) - m);
+    store(o + 2 * panel_rows, s * code_value(l, and_i(shift_right<16>(v), set1_i(0xFF))) - m);
+    store(o + 3 * panel_rows, s * code_value(l, shift_right<24>(v)) - m);
+  });
+}
+
+template <int Bits>
+static void dequantize_codes(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, float* out) {
+  ChunkCursor at = chunk_at(l, panel, first);
+  for (i64 c = 0; c < count; ++c, out += chunk_cols * panel_rows, next_chunk(l, at))
+    for (i64 r = 0; r < panel_rows; r += W) dequantize_rows<Bits>(l, at, r, out);
 }
 
 /// Chunks beyond the last column of a dense panel do not exist: columns are clipped there.
@@ -42,14 +48,15 @@ static inline void dequantize_dense(const PackedLayout& l, const std::uint8_t* p
 }
 
 void dequantize(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, float* out) {
-  if (l.kind != PanelKind::codes4 && l.kind != PanelKind::codes8)
-    return dequantize_dense(l, panel, first, count, out);
-  for (i64 c = 0; c < count; ++c, out += chunk_cols * panel_rows) {
-    const ChunkPlace at = place_of(l, panel, first + c);
-    for (i64 r = 0; r < panel_rows; r += W) {
-      if (l.kind == PanelKind::codes4) dequantize_rows<true>(l, at, r, out);
-      else dequantize_rows<false>(l, at, r, out);
-    }
+  if (l.kind != PanelKind::codes) return dequantize_dense(l, panel, first, count, out);
+  switch (l.bits) {
+    case 1: return dequantize_codes<1>(l, panel, first, count, out);
+    case 2: return dequantize_codes<2>(l, panel, first, count, out);
+    case 3: return dequantize_codes<3>(l, panel, first, count, out);
+    case 4: return dequantize_codes<4>(l, panel, first, count, out);
+    case 5: return dequantize_codes<5>(l, panel, first, count, out);
+    case 6: return dequantize_codes<6>(l, panel, first, count, out);
+    default: return dequantize_codes<8>(l, panel, first, count, out);
   }
 }
 

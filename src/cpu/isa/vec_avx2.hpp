@@ -38,6 +38,9 @@ static inline std::int32_t reduce_add_i(I v) {
   return _mm_cvtsi128_si32(_mm_add_epi32(b, _mm_shuffle_epi32(b, 0xB1)));
 }
 
+static inline F load_int8(const std::int8_t* p) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+}
 static inline void store_i8(std::int8_t* p, I v) {
   const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
@@ -115,3 +118,10 @@ static inline void transpose(F (&r)[W]) {
   NIBBLE_UNROLL
   for (int i = 0; i < 8; ++i) r[i] = t[i];
 }
+
+template <int N>
+static inline I shift_bytes(I v) {
+  return N >= 0 ? _mm256_srli_epi16(v, N & 15) : _mm256_slli_epi16(v, -N & 15);
+}
+static inline I or_masked(I a, I b, I mask) { return _mm256_or_si256(a, _mm256_and_si256(b, mask)); }
+static inline I xor_i(I a, I b) { return _mm256_xor_si256(a, b); }

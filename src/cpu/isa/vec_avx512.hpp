@@ -40,6 +40,9 @@ static inline float reduce_max(F v) {
 static inline std::int32_t reduce_max_i(I v) { return _mm512_reduce_max_epi32(v); }
 static inline std::int32_t reduce_add_i(I v) { return _mm512_reduce_add_epi32(v); }
 
+static inline F load_int8(const std::int8_t* p) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
 /// Values in -128..127 as bytes.
 static inline void store_i8(std::int8_t* p, I v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(v));
@@ -116,3 +119,11 @@ static inline void transpose(F (&r)[W]) {
     r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xDD);
   }
 }
+
+// Four codes as the bytes of each lane; see isa/vec_scalar.hpp.
+template <int N>
+static inline I shift_bytes(I v) {
+  return N >= 0 ? _mm512_srli_epi16(v, N & 15) : _mm512_slli_epi16(v, -N & 15);
+}
+static inline I or_masked(I a, I b, I mask) { return _mm512_ternarylogic_epi32(a, b, mask, 0xF8); }
+static inline I xor_i(I a, I b) { return _mm512_xor_si512(a, b); }

@@ -60,6 +60,8 @@ static inline I load_i(const void* p) {
   __builtin_memcpy(&r, p, 4);
   return r;
 }
+static inline void store_i(void* p, I v) { __builtin_memcpy(p, &v, 4); }
+static inline F load_int8(const std::int8_t* p) { return static_cast<F>(*p); }
 static inline void store_i8(std::int8_t* p, I v) { *p = static_cast<std::int8_t>(v); }
 static inline F lookup16(const float* table, I index) { return table[index & 15]; }
 
@@ -124,3 +126,14 @@ static inline I reduce_angle(double position, const float* frequencies, F* r) {
   return static_cast<I>(bits & 3);
 }
 static inline void transpose(F (&)[W]) {}
+
+// Four codes as the bytes of an int32.
+/// Right by N bits, left by -N: within a byte once masked; what crosses over is garbage.
+template <int N>
+static inline I shift_bytes(I v) {
+  const auto u = static_cast<std::uint32_t>(v);
+  return static_cast<I>(N >= 0 ? u >> (N & 31) : u << (-N & 31));
+}
+/// a | (b & mask)
+static inline I or_masked(I a, I b, I mask) { return a | (b & mask); }
+static inline I xor_i(I a, I b) { return a ^ b; }

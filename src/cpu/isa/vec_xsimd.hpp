@@ -24,6 +24,7 @@ static inline I as_int(F v) { return xsimd::bitwise_cast<I>(v); }
 static inline F as_float(I v) { return xsimd::bitwise_cast<F>(v); }
 #endif
 static inline I load_i(const void* p) { return I::load_unaligned(static_cast<const std::int32_t*>(p)); }
+static inline void store_i(void* p, I v) { v.store_unaligned(static_cast<std::int32_t*>(p)); }
 static inline I set1_i(std::int32_t v) { return I(v); }
 static inline I add_i(I a, I b) { return a + b; }
 static inline I sub_i(I a, I b) { return a - b; }

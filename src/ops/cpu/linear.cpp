@@ -157,8 +157,8 @@ cpu::WidePanel take_wide(Arena& arena, const cpu::PackedLayout& l) {
   cpu::WidePanel w{};
   w.codes = arena.take<std::uint8_t>(l.chunks * cpu::chunk_cols * panel_rows).data();
   w.scales = arena.take<float>(l.chunks * l.sets * panel_rows).data();
-  w.mins = arena.take<float>(l.has_min ? l.chunks * l.sets * panel_rows : 0).data();
-  w.zero = l.has_codebook ? 128 : l.zero;
+  const bool min = l.min.kind != cpu::ParameterKind::none;
+  w.mins = arena.take<float>(min ? l.chunks * l.sets * panel_rows : 0).data();
   return w;
 }
 
@@ -171,7 +171,7 @@ void run_dot_tile(const Work& k, const cpu::QuantizedRows& q) {
   for_tasks(k.context, split, l.panels, rows, [&](Index p0, Index p1, Index r0, Index r1, Index worker) {
     Arena& arena = k.context.worker_arena(worker);
     const ArenaScope own(arena);
-    const cpu::WidePanel a = take_wide(arena, l), b = take_wide(arena, l);
+    cpu::WidePanel a = take_wide(arena, l), b = take_wide(arena, l);
     float* sums = arena.take<float>(tile_rows * 2 * panel_rows).data();
     for (Index p = p0; p < p1; p += 2) {
       const bool two = p + 1 < p1;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The rate of vpdpbusd: 64 multiply-adds of bytes an instruction.
 #include <immintrin.h>
+#include <xsimd/xsimd.hpp>
 
 #include "cpu/kernel_table.hpp"
 
 namespace nibble::cpu::avx512vnni {
+#include "cpu/isa/constants.hpp"
+#include "cpu/isa/vec_avx512.hpp"
 #include "cpu/isa/avx512vnni/vnni.hpp"
 
 i64 probe_dot(i64 rounds, double* sum) {

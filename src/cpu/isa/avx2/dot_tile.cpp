@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Prefill kernels of packed codes for AVX2.
+#include <immintrin.h>
+#include <xsimd/xsimd.hpp>
+
+#include "cpu/kernel_table.hpp"
+
+namespace nibble::cpu::avx2 {
+#include "cpu/isa/constants.hpp"
+#include "cpu/isa/vec_avx2.hpp"
+#include "cpu/isa/panel_access.hpp"
+#include "cpu/isa/codes.hpp"
+#include "cpu/isa/avx2/pairs.hpp"
+#include "cpu/isa/dot_pairs.hpp"
+#include "cpu/isa/dot_codes.hpp"
+constexpr int tile_vectors = 1;
+#include "cpu/isa/dot_tile.hpp"
+}  // namespace nibble::cpu::avx2

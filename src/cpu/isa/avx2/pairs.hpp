@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Pairs of byte products for AVX2; see isa/dot_pairs.hpp. Included inside the instruction set's namespace.
+#pragma once
+
+// As one block of assembly each: see isa/avx512vnni/vnni.hpp for why.
+/// Neighbouring int16 summed to int32.
+static inline I sum_words(I a) { return _mm256_madd_epi16(a, _mm256_set1_epi16(1)); }
+/// u8 x s8 products, summed in neighbouring pairs to int16 with saturation, added to acc's int16.
+static inline I add_pairs(I acc, I u, I s) {
+#if defined(__clang__)
+  return _mm256_add_epi16(acc, _mm256_maddubs_epi16(u, s));
+#else
+  __m256i sum = acc, pairs;
+  asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+x"(sum), "=&x"(pairs) : "x"(__m256i(u)), "x"(__m256i(s)));
+  return sum;
+#endif
+}
+/// The same pairs as they are.
+static inline I pairs_of(I u, I s) {
+#if defined(__clang__)
+  return _mm256_maddubs_epi16(u, s);
+#else
+  __m256i pairs;
+  asm("vpmaddubsw %2, %1, %0" : "=x"(pairs) : "x"(__m256i(u)), "x"(__m256i(s)));
+  return pairs;
+#endif
+}
+/// acc's int32 plus neighbouring int16 of `words`.
+static inline I add_word_sums(I acc, I words, I ones) {
+#if defined(__clang__)
+  return _mm256_add_epi32(acc, _mm256_madd_epi16(words, ones));
+#else
+  __m256i sum = acc, w = words;
+  asm("vpmaddwd %2, %1, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "+x"(w) : "x"(__m256i(ones)));
+  return sum;
+#endif
+}
+static inline I word_ones() { return _mm256_set1_epi16(1); }
+static inline I abs_bytes(I a) { return _mm256_abs_epi8(a); }
+/// Bytes of a, negated where those of s are negative (where s is 0 the result does not matter).
+static inline I with_signs_of(I a, I s) { return _mm256_sign_epi8(a, s); }
+static inline I lookup_bytes(I table, I index) { return _mm256_shuffle_epi8(table, index); }
+static inline I repeat16(const void* p) {
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}

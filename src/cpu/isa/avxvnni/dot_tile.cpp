@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Prefill kernels of packed codes for AVX-VNNI (256 bits).
+#include <immintrin.h>
+#include <xsimd/xsimd.hpp>
+
+#include "cpu/kernel_table.hpp"
+
+namespace nibble::cpu::avxvnni {
+#include "cpu/isa/constants.hpp"
+#include "cpu/isa/vec_avx2.hpp"
+#include "cpu/isa/panel_access.hpp"
+#include "cpu/isa/codes.hpp"
+#include "cpu/isa/avxvnni/vnni.hpp"
+#include "cpu/isa/dot_quads.hpp"
+#include "cpu/isa/dot_codes.hpp"
+constexpr int tile_vectors = 2;
+#include "cpu/isa/dot_tile.hpp"
+}  // namespace nibble::cpu::avxvnni

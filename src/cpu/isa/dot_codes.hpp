@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Codes of a panel as the unit's dot product multiplies them, and activations beside them. Included inside an
+// instruction set's namespace, after dot_pairs.hpp or dot_quads.hpp.
+#pragma once
+
+template <int Bits, bool Codebook>
+struct DotCodes {
+  using Dot = typename DotOf<Bits, Codebook>::Type;
+  I table;
+
+  explicit DotCodes(const PackedLayout& l) : table(set1_i(0)) {
+    if (Codebook) table = signed_bytes ? repeat16(l.codebook) : xor_i(repeat16(l.codebook), every_byte(0x80));
+  }
+  template <int Quad>
+  I quad(const std::uint8_t* lines) const {
+    const I v = load_quad<Bits, Quad>(lines);
+    if (Codebook) return lookup_bytes(table, v);
+    return Bits == 8 && signed_bytes ? xor_i(v, every_byte(0x80)) : v;
+  }
+  /// The number that stands for zero among what `quad` gives.
+  static std::int32_t zero(const PackedLayout& l) {
+    if (Codebook) return signed_bytes ? 0 : 128;
+    return Bits == 8 && signed_bytes ? l.zero - 128 : l.zero;
+  }
+};
+
+/// Four activations in every lane.
+static inline I repeat_quad(const std::int8_t* q) {
+  std::int32_t bits;
+  __builtin_memcpy(&bits, q, 4);
+  return set1_i(bits);
+}
+
+/// Calls F<Bits, Codebook>::call(l, args...) for the matrix's codes.
+template <template <int, bool> class F, class... Args>
+static inline void for_codes(const PackedLayout& l, Args... args) {
+  switch (l.has_codebook ? 0 : l.bits) {
+    case 0: return F<4, true>::call(l, args...);
+    case 1: return F<1, false>::call(l, args...);
+    case 2: return F<2, false>::call(l, args...);
+    case 3: return F<3, false>::call(l, args...);
+    case 4: return F<4, false>::call(l, args...);
+    case 5: return F<5, false>::call(l, args...);
+    case 6: return F<6, false>::call(l, args...);
+    default: return F<8, false>::call(l, args...);
+  }
+}
