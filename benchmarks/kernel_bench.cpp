@@ -233,13 +233,13 @@ struct Wide {
     codes.resize(static_cast<std::size_t>(l.chunks * chunk_cols * panel_rows));
     scales.resize(static_cast<std::size_t>(l.chunks * l.sets * panel_rows));
     mins.resize(scales.size());
-    panel = {codes.data(), scales.data(), mins.data(), l.has_codebook ? 128 : l.zero};
+    panel = {codes.data(), scales.data(), mins.data(), 0};
   }
 };
 
 void measure(benchmark::State& state, const Row& row, WidenFn kernel) {
   Panels& panels = panels_of(row, 0);
-  const Wide wide(panels.layout());
+  Wide wide(panels.layout());
   run_loop(state, row.context, {panels.panel_bytes() + weights},
            [&] { kernel(panels.layout(), panels.next(), wide.panel); });
 }
@@ -247,7 +247,7 @@ void measure(benchmark::State& state, const Row& row, DotTileFn kernel) {
   Panels& panels = panels_of(row, 0);
   const PackedLayout& l = panels.layout();
   const Activations activations(l, row.table().quantize_row);
-  const Wide a(l), b(l);
+  Wide a(l), b(l);
   row.table().widen(l, panels.next(), a.panel);
   row.table().widen(l, panels.next(), b.panel);
   std::vector<float> c(tile_rows * 2 * panel_rows);
