@@ -82,6 +82,14 @@ function(nibble_add_isa isa)
   # functions of <immintrin.h> and xsimd out of the symbol table. Without exceptions and run-time types no
   # weak helper symbols of theirs leave the unit either.
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Release>>:-O2> -fno-exceptions -fno-rtti ${flags})
+  # Vector units are unrolled intrinsics: instrumenting each of their operations takes the compiler ten minutes
+  # and finds what the scalar unit's instrumentation finds. Memory and threads are still watched.
+  if(NOT isa STREQUAL "scalar")
+    string(REPLACE "," ";" sanitizers "${NIBBLE_SANITIZE}")
+    list(FILTER sanitizers EXCLUDE REGEX "^(address|thread)$")
+    list(TRANSFORM sanitizers PREPEND "-fno-sanitize=")
+    target_compile_options(${target} PRIVATE ${sanitizers})
+  endif()
   string(TOUPPER ${isa} upper)
   set(NIBBLE_ISAS ${NIBBLE_ISAS} ${isa} PARENT_SCOPE)
   set(NIBBLE_ISA_OBJECTS ${NIBBLE_ISA_OBJECTS} $<TARGET_OBJECTS:${target}> PARENT_SCOPE)
