@@ -177,11 +177,8 @@ void Model::Body::embed(Context& ctx, std::span<const Token> tokens, MatrixView<
 }
 
 void Model::Body::head(Context& ctx, MatrixView<const float> hidden, MatrixView<float> logits) const {
-  const TraceSpan span(ctx.trace(), "head");  // around the spans of its norm and its linear layer
-  ArenaScope scope(ctx.arena());
-  const auto normed = ctx.arena().take<float>(hidden.extents());
-  output_norm(ctx, hidden, normed);
-  output(ctx, normed, logits);
+  const TraceSpan span(ctx.trace(), "head");  // around the span of its linear layer
+  output(ctx, hidden, logits, output_norm.folded());
   if (spec.logit_soft_cap > 0) nibble::run(ctx, SoftCapLogits{float(spec.logit_soft_cap)}, logits);
 }
 

@@ -22,13 +22,6 @@ struct AttentionSpec {
   RopeSpec rope{};
 };
 
-/// Rows [first, first + count) of a batch belong to one sequence, whose cache in this layer is `kv`
-/// (already counting the new positions).
-struct SequenceRows {
-  Index first = 0, count = 0;
-  KvView kv{};
-};
-
 namespace layers {
 
 template <Backend B>
@@ -38,46 +31,37 @@ struct SelfAttention {
   RmsNorm<B> query_norm, key_norm;  ///< over head_dim; absent in most models
   Vector<float> frequencies;        ///< rope_frequencies(spec.rope)
 
-  /// x[tokens, hidden] (already normalized) at `positions[tokens]` -> y[tokens, heads * value_dim], the
-  /// concatenated heads before the output projection.
+  /// x[tokens, hidden] at `positions[tokens]` -> y[tokens, heads * value_dim], the concatenated heads before the
+  /// output projection. `norm` is applied to x first; without it x is normalized already.
   void heads(ExecutionContext<B>& ctx, MatrixView<const float> x, VectorView<const Index> positions,
-             std::span<const SequenceRows> sequences, MatrixView<float> y) const {
+             std::span<const SequenceRows> sequences, MatrixView<float> y, const FoldedNorm& norm = {}) const {
     ArenaScope scope(ctx.arena());
-    const Index tokens = x.rows();
-    const auto q = project(ctx, query, x, spec.heads, spec.head_dim);
-    const auto k = project(ctx, key, x, spec.kv_heads, spec.head_dim);
-    const auto v = project(ctx, value, x, spec.kv_heads, spec.value_dim);
-    normalize(ctx, query_norm, q);
-    normalize(ctx, key_norm, k);
-    const Rope rope{spec.rope.pairs, frequencies.view()};
-    run(ctx, rope, positions, q);
-    run(ctx, rope, positions, k);
-    const TensorView<float, 3> out(y.data(), {tokens, spec.heads, spec.value_dim}, {y.stride(0), spec.value_dim, 1});
-    for (const SequenceRows& s : sequences) {
-      const auto at = positions.slice(0, s.first, s.count);
-      run(ctx, AppendKv{}, k.slice(0, s.first, s.count), v.slice(0, s.first, s.count), at, s.kv);
-      attend_one(ctx, q.slice(0, s.first, s.count), at, s.kv, out.slice(0, s.first, s.count));
-    }
+    Arena& arena = ctx.arena();
+    const auto q = arena.take<float>(Extents<3>{x.rows(), spec.heads, spec.head_dim});
+    const auto k = arena.take<float>(Extents<3>{x.rows(), spec.kv_heads, spec.head_dim});
+    const auto v = arena.take<float>(Extents<3>{x.rows(), spec.kv_heads, spec.value_dim});
+    const LinearOutput<B> projections[] = {query.into(flat(q)), key.into(flat(k)), value.into(flat(v))};
+    run(ctx, LinearGroup{query.refined || key.refined || value.refined, norm}, x,
+        std::span<const LinearOutput<B>>(projections));
+    const TensorView<float, 3> out(y.data(), {y.rows(), spec.heads, spec.value_dim}, {y.stride(0), spec.value_dim, 1});
+    attend(ctx, q, k, v, positions, sequences, out);
   }
 
  private:
-  static TensorView<float, 3> project(ExecutionContext<B>& ctx, const Linear<B>& layer, MatrixView<const float> x,
-                                      Index heads, Index dim) {
-    const auto flat = ctx.arena().template take<float>(Extents<2>{x.rows(), heads * dim});
-    layer(ctx, x, flat);
-    return {flat.data(), {x.rows(), heads, dim}};
+  static MatrixView<float> flat(TensorView<float, 3> x) {
+    return {x.data(), {x.extent(0), x.extent(1) * x.extent(2)}};
   }
-  static void normalize(ExecutionContext<B>& ctx, const RmsNorm<B>& norm, TensorView<float, 3> x) {
-    if (!norm.present()) return;
-    const MatrixView<float> rows(x.data(), {x.extent(0) * x.extent(1), x.extent(2)});
-    norm(ctx, rows, rows);
-  }
-  void attend_one(ExecutionContext<B>& ctx, TensorView<const float, 3> q, VectorView<const Index> positions,
-                  const KvView& kv, TensorView<float, 3> out) const {
-    const auto scale = float(spec.scale);
+  void attend(ExecutionContext<B>& ctx, TensorView<float, 3> q, TensorView<float, 3> k, TensorView<float, 3> v,
+              VectorView<const Index> positions, std::span<const SequenceRows> sequences,
+              TensorView<float, 3> out) const {
+    const Rope rope{spec.rope.pairs, frequencies.view()};
+    const auto with = [&](const auto& mask, const auto& hook) {
+      attend_cached(ctx, float(spec.scale), mask, hook, rope, query_norm.folded(), key_norm.folded(), q, k, v,
+                    positions, sequences, out);
+    };
     const auto with_mask = [&](const auto& mask) {
-      if (spec.soft_cap > 0) attend(ctx, scale, mask, SoftCap{float(spec.soft_cap)}, q, positions, kv, out);
-      else attend(ctx, scale, mask, NoHook{}, q, positions, kv, out);
+      if (spec.soft_cap > 0) with(mask, SoftCap{float(spec.soft_cap)});
+      else with(mask, NoHook{});
     };
     if (spec.window > 0) with_mask(CausalMask{} & SlidingWindow{spec.window});
     else with_mask(CausalMask{});

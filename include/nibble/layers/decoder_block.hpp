@@ -20,33 +20,15 @@ struct DecoderBlock {
   GatedFeedForward<B> ffn;
   RmsNorm<B> ffn_post_norm;
 
-  /// x[tokens, hidden] in place.
+  /// x[tokens, hidden] in place, in five parallel regions: projections, attention, output, gate and up, down.
   void operator()(ExecutionContext<B>& ctx, MatrixView<float> x, VectorView<const Index> positions,
                   std::span<const SequenceRows> sequences) const {
     ArenaScope scope(ctx.arena());
-    Arena& arena = ctx.arena();
-    const auto normed = arena.take<float>(x.extents());
-    attention_norm(ctx, x, normed);
-    const auto heads = arena.take<float>(Extents<2>{x.rows(), attention.spec.heads * attention.spec.value_dim});
-    attention.heads(ctx, normed, positions, sequences, heads);
-    residual(ctx, attention.output, attention_post_norm, heads, normed, x);
-
-    ffn_norm(ctx, x, normed);
-    const auto inner = arena.take<float>(Extents<2>{x.rows(), ffn.up.out_features()});
-    ffn.inner(ctx, normed, inner);
-    residual(ctx, ffn.down, ffn_post_norm, inner, normed, x);
-  }
-
- private:
-  static void residual(ExecutionContext<B>& ctx, const Linear<B>& layer, const RmsNorm<B>& post,
-                       MatrixView<const float> branch, MatrixView<float> scratch, MatrixView<float> x) {
-    if (!post.present() && layer.bias.size() == 0) {
-      layer.add_to(ctx, branch, x);
-      return;
-    }
-    layer(ctx, branch, scratch);
-    if (post.present()) post(ctx, scratch, scratch);
-    run(ctx, Add{}, scratch, x);
+    const AttentionSpec& spec = attention.spec;
+    const auto heads = ctx.arena().template take<float>(Extents<2>{x.rows(), spec.heads * spec.value_dim});
+    attention.heads(ctx, x, positions, sequences, heads, attention_norm.folded());
+    attention.output.add_to(ctx, heads, x, attention_post_norm.folded());
+    ffn.add_to(ctx, x, x, ffn_norm.folded(), ffn_post_norm.folded());
   }
 };
 

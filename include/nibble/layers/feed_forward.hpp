@@ -3,11 +3,8 @@
 #pragma once
 
 #include "nibble/layers/linear.hpp"
-#include "nibble/ops/activation.hpp"
 
 namespace nibble {
-
-enum class Activation { silu, gelu_tanh };
 
 namespace layers {
 
@@ -17,13 +14,20 @@ struct GatedFeedForward {
   Linear<B> gate, up, down;
 
   /// x[tokens, hidden] -> y[tokens, ffn]: everything before the down projection.
-  void inner(ExecutionContext<B>& ctx, MatrixView<const float> x, MatrixView<float> y) const {
-    ArenaScope scope(ctx.arena());
-    const auto up_rows = ctx.arena().template take<float>(Extents<2>{x.rows(), up.out_features()});
-    gate(ctx, x, y);
-    up(ctx, x, up_rows);
-    if (activation == Activation::silu) run(ctx, SwiGlu{}, y, up_rows, y);
-    else run(ctx, GeGlu{}, y, up_rows, y);
+  void inner(ExecutionContext<B>& ctx, MatrixView<const float> x, MatrixView<float> y,
+             const FoldedNorm& norm = {}) const {
+    run(ctx, gated(norm), x, gate.weight, up.weight, y);
+  }
+  /// y += post(down(inner(norm(x)))); y may be x.
+  void add_to(ExecutionContext<B>& ctx, MatrixView<const float> x, MatrixView<float> y,
+              const FoldedNorm& norm = {}, const FoldedNorm& post = {}) const {
+    run(ctx, FeedForward{gated(norm), post, down.bias.view(), down.refined}, x, gate.weight, up.weight, down.weight,
+        y);
+  }
+
+ private:
+  GatedLinear gated(const FoldedNorm& norm) const {
+    return {activation, gate.refined || up.refined, norm, gate.bias.view(), up.bias.view()};
   }
 };
 

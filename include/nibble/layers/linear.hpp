@@ -18,15 +18,21 @@ struct Linear {
   Index in_features() const noexcept { return weight.cols(); }
   Index out_features() const noexcept { return weight.rows(); }
 
-  void operator()(ExecutionContext<B>& ctx, MatrixView<const float> x, MatrixView<float> y) const {
-    if (bias.size() > 0) run(ctx, nibble::Linear{epilogue::Bias{bias.view()}, refined}, x, weight, y);
-    else run(ctx, nibble::Linear{epilogue::None{}, refined}, x, weight, y);
+  /// `norm` is applied to x on the way.
+  void operator()(ExecutionContext<B>& ctx, MatrixView<const float> x, MatrixView<float> y,
+                  const FoldedNorm& norm = {}) const {
+    if (bias.size() > 0) run(ctx, nibble::Linear{epilogue::Bias{bias.view()}, refined, norm}, x, weight, y);
+    else run(ctx, nibble::Linear{epilogue::None{}, refined, norm}, x, weight, y);
   }
-  /// y += x W^T: into the residual stream. A bias would have to be added apart, so there is none here.
-  void add_to(ExecutionContext<B>& ctx, MatrixView<const float> x, MatrixView<float> y) const {
-    NIBBLE_EXPECTS(bias.size() == 0, "a linear layer that adds to the residual stream has no bias");
-    run(ctx, nibble::Linear{epilogue::Add{}, refined}, x, weight, y);
+  /// y += post(x W^T + bias): into the residual stream, through a norm where one is given.
+  void add_to(ExecutionContext<B>& ctx, MatrixView<const float> x, MatrixView<float> y,
+              const FoldedNorm& post = {}) const {
+    using epilogue::Normed;
+    if (!post.present()) run(ctx, nibble::Linear{epilogue::Add{bias.view()}, refined}, x, weight, y);
+    else run(ctx, nibble::Linear{Normed{Normed::Then::add, post, bias.view()}, refined}, x, weight, y);
   }
+  /// This layer as one of several on the same input.
+  LinearOutput<B> into(MatrixView<float> y) const { return {&weight, y, bias.view()}; }
 };
 
 }  // namespace nibble::layers

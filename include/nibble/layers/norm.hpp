@@ -15,6 +15,11 @@ struct RmsNorm {
   float eps = 1e-5f;
 
   bool present() const noexcept { return weight.size() > 0; }
+  /// For ops that fold the norm in; absent stays absent.
+  FoldedNorm folded() const noexcept {
+    if (!present()) return {};
+    return {.kind = FoldedNorm::Kind::rms, .weight = weight.view(), .eps = eps};
+  }
   void operator()(ExecutionContext<B>& ctx, MatrixView<const float> x, MatrixView<float> y) const {
     run(ctx, nibble::RmsNorm{eps}, x, weight.view(), y);
   }

@@ -19,6 +19,9 @@ inline double gelu_tanh(double v) {
 inline double gelu_erf(double v) { return 0.5 * v * (1.0 + std::erf(v * 0.7071067811865476)); }
 }  // namespace detail
 
+/// Of the gate of a feed-forward network.
+enum class Activation { silu, gelu_tanh };
+
 struct SwiGlu {
   template <class B>
   using Signature = void(MatrixView<const float, typename B::Space> gate,

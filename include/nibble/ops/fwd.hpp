@@ -7,12 +7,16 @@ namespace epilogue {
 struct None;
 struct Bias;
 struct Add;
+struct Normed;
 }  // namespace epilogue
 
 struct RmsNorm;
 struct LayerNorm;
 template <class Epilogue>
 struct Linear;
+struct LinearGroup;
+struct GatedLinear;
+struct FeedForward;
 struct Rope;
 struct Softmax;
 struct SwiGlu;
@@ -23,5 +27,6 @@ struct SoftCapLogits;
 struct Embedding;
 struct Attention;
 struct AppendKv;
+struct CachedAttention;
 struct RotateKeys;
 }  // namespace nibble

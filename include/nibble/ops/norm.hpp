@@ -54,4 +54,14 @@ struct LayerNorm {
   }
 };
 
+/// A norm that an op applies to its input or output on the way; `none` leaves rows as they are.
+struct FoldedNorm {
+  enum class Kind { none, rms, layer } kind = Kind::none;
+  VectorView<const float> weight{};  ///< [cols]
+  VectorView<const float> bias{};    ///< [cols], of a layer norm
+  float eps = 1e-5f;
+
+  bool present() const noexcept { return kind != Kind::none; }
+};
+
 }  // namespace nibble

@@ -9,14 +9,18 @@
 //
 // A page's partial result depends on the query and the page alone, and pages are merged in order, so
 // prefill, chunks, decode and any number of threads give the same bits; when there are too few blocks for
-// the threads, pages become tasks of their own.
+// the threads, pages become tasks of their own, and whoever ends the last of a block merges them. Sequences
+// of a batch are one region together, and new keys are made by the tasks that need them first.
 #include "nibble/ops/attention/attention.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <vector>
 
 #include "nibble/core/arena.hpp"
 #include "nibble/core/trace.hpp"
-#include "ops/cpu/rows.hpp"
+#include "ops/cpu/linear_input.hpp"
+#include "ops/cpu/new_tokens.hpp"
 
 namespace nibble {
 
@@ -27,16 +31,33 @@ namespace {
 constexpr Index page_keys = kv_page_tokens;
 constexpr Index sub_keys = 64;  ///< masks are classified per so many keys
 
+/// Running or partial results of a block's rows.
+struct Partial {
+  float* max;
+  float* sum;     ///< 0: nothing visible so far
+  float* values;  ///< [rows, value_dim]
+};
+
+/// The attention of one sequence.
 struct Job {
   Context& context;
-  const Attention& op;
+  float scale;
+  const ScoreRules& rules;
   TensorView<const float, 3> q;
   VectorView<const Index> positions;
   const KvView& kv;
   TensorView<float, 3> out;
-  Index group, block_tokens, blocks, pages;
+  Index group = 0, block_tokens = 0, blocks = 0, pages = 0;
+  NewTokens fresh{};
+  Index first_task = 0;
+  // Where pages are tasks:
+  bool by_page = false;
+  Partial partials{};               ///< [blocks * kv_heads][pages]
+  std::span<std::uint32_t> open{};  ///< pages left, per block and KV head
 
   Index rows() const noexcept { return group * block_tokens; }
+  Index parts() const noexcept { return blocks * kv.shape.kv_heads; }
+  Index tasks() const noexcept { return parts() * (by_page ? pages : 1); }
 };
 
 /// Queries [first, first + tokens) of all heads of one KV head. Row h * tokens + t is head h, token t.
@@ -50,13 +71,6 @@ Block block_of(const Job& job, Index index) {
   const Index first = b * job.block_tokens, tokens = std::min(job.block_tokens, job.positions.size() - first);
   return {index % job.kv.shape.kv_heads, first, tokens, tokens * job.group};
 }
-
-/// Running or partial results of a block's rows.
-struct Partial {
-  float* max;
-  float* sum;     ///< 0: nothing visible so far
-  float* values;  ///< [rows, value_dim]
-};
 
 Partial take_partial(Arena& arena, Index rows, Index value_dim) {
   return {arena.take<float>(rows).data(), arena.take<float>(rows).data(),
@@ -82,7 +96,7 @@ void gather_queries(const Job& job, const Block& block, float* queries) {
   for (Index h = 0; h < job.group; ++h)
     for (Index t = 0; t < block.tokens; ++t, queries += dim) {
       std::copy_n(job.q[block.first + t][block.kv_head * job.group + h].data(), dim, queries);
-      job.context.kernels().scale(queries, dim, job.op.scale);
+      job.context.kernels().scale(queries, dim, job.scale);
     }
 }
 
@@ -110,7 +124,7 @@ KeyRange visible_range(const Job& job, const Block& block, Index page, float* sc
   for (Index begin = 0; begin < keys; begin += sub_keys) {
     const Index end = std::min(keys, begin + sub_keys);
     for (Index h = 0; h < job.group; ++h) {
-      if (job.op.rules.classify(tile_of(job, block, h, page, begin, end - begin, scores)) == TileClass::skip)
+      if (job.rules.classify(tile_of(job, block, h, page, begin, end - begin, scores)) == TileClass::skip)
         continue;
       range = {std::min(range.begin, begin), end};
       break;
@@ -138,9 +152,9 @@ void compute_scores(const Job& job, const Block& block, Index page, const KeyRan
     for (Index begin = range.begin; begin < range.end; begin += sub_keys) {
       const ScoreTile tile =
           tile_of(job, block, h, page, begin, std::min(sub_keys, range.end - begin), s.scores);
-      const TileClass kind = job.op.rules.classify(tile);
+      const TileClass kind = job.rules.classify(tile);
       if (kind != TileClass::skip) {
-        job.op.rules.apply(tile, kind);
+        job.rules.apply(tile, kind);
         continue;
       }
       for (Index t = 0; t < block.tokens; ++t)
@@ -185,59 +199,51 @@ void write_out(const Job& job, const Block& block, const Partial& total) {
     }
 }
 
-/// Enough blocks: each task walks its pages.
-void run_blocks(const Job& job) {
+/// One block against all its pages.
+void run_block(Job& job, Index part, Index worker) {
   const KvShape& shape = job.kv.shape;
-  job.context.executor().run(job.blocks * shape.kv_heads, [&](Index task, Index worker) {
-    Arena& arena = job.context.worker_arena(worker);
-    const ArenaScope own(arena);
-    const Block block = block_of(job, task);
-    const Scratch scratch = take_scratch(job, arena);
-    const Partial page = take_partial(arena, block.rows, shape.value_dim);
-    const Partial total = take_partial(arena, block.rows, shape.value_dim);
-    std::fill_n(total.sum, block.rows, 0.0f);
-    gather_queries(job, block, scratch.queries);
-    for (Index p = 0; p < job.pages; ++p)
-      if (attend_page(job, block, p, scratch, page)) merge(job, block.rows, page, total);
-    write_out(job, block, total);
-  });
+  Arena& arena = job.context.worker_arena(worker);
+  const ArenaScope own(arena);
+  const Block block = block_of(job, part);
+  job.fresh.ready(job.context, block.kv_head, worker);
+  const Scratch scratch = take_scratch(job, arena);
+  const Partial page = take_partial(arena, block.rows, shape.value_dim);
+  const Partial total = take_partial(arena, block.rows, shape.value_dim);
+  std::fill_n(total.sum, block.rows, 0.0f);
+  gather_queries(job, block, scratch.queries);
+  for (Index p = 0; p < job.pages; ++p)
+    if (attend_page(job, block, p, scratch, page)) merge(job, block.rows, page, total);
+  write_out(job, block, total);
 }
 
-/// Few blocks: pages are tasks, then partial results are merged in the order of pages.
-void run_pages(const Job& job) {
+/// One block against one page; whoever is last merges the block's pages in ascending order.
+void run_page(Job& job, Index task, Index worker) {
   const KvShape& shape = job.kv.shape;
-  const Index blocks = job.blocks * shape.kv_heads, rows = job.rows();
-  const ArenaScope scope(job.context.arena());
-  const Partial all = take_partial(job.context.arena(), blocks * (job.pages + 1) * rows, shape.value_dim);
-  const auto partial = [&](Index block, Index page) {  // page job.pages holds the total
-    const Index first = (block * (job.pages + 1) + page) * rows;
-    return Partial{all.max + first, all.sum + first, all.values + first * shape.value_dim};
+  const Index part = task / job.pages, p = task % job.pages;
+  const auto partial = [&](Index page) {
+    const Index first = (part * job.pages + page) * job.rows();
+    return Partial{job.partials.max + first, job.partials.sum + first,
+                   job.partials.values + first * shape.value_dim};
   };
-  job.context.executor().run(blocks * job.pages, [&](Index task, Index worker) {
-    Arena& arena = job.context.worker_arena(worker);
-    const ArenaScope own(arena);
-    const Index p = task % job.pages;
-    const Block block = block_of(job, task / job.pages);
-    const Scratch scratch = take_scratch(job, arena);
-    const Partial page = partial(task / job.pages, p);
-    gather_queries(job, block, scratch.queries);
-    if (!attend_page(job, block, p, scratch, page)) std::fill_n(page.sum, block.rows, 0.0f);
-  });
-  parallel_for(job.context.executor(), blocks, 4, [&](Index begin, Index end, Index) {
-    for (Index b = begin; b < end; ++b) {
-      const Block block = block_of(job, b);
-      const Partial total = partial(b, job.pages);
-      std::fill_n(total.sum, block.rows, 0.0f);
-      for (Index p = 0; p < job.pages; ++p) merge(job, block.rows, partial(b, p), total);
-      write_out(job, block, total);
-    }
-  });
+  Arena& arena = job.context.worker_arena(worker);
+  const ArenaScope own(arena);
+  const Block block = block_of(job, part);
+  job.fresh.ready(job.context, block.kv_head, worker);
+  const Scratch scratch = take_scratch(job, arena);
+  gather_queries(job, block, scratch.queries);
+  if (!attend_page(job, block, p, scratch, partial(p))) std::fill_n(partial(p).sum, block.rows, 0.0f);
+  const std::atomic_ref<std::uint32_t> open(job.open[static_cast<std::size_t>(part)]);
+  if (open.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const Partial total = take_partial(arena, block.rows, shape.value_dim);
+  std::fill_n(total.sum, block.rows, 0.0f);
+  for (Index page = 0; page < job.pages; ++page) merge(job, block.rows, partial(page), total);
+  write_out(job, block, total);
 }
 
 /// Both products over the keys that blocks of rows visit (multiples of 64), for the trace.
 Index visited_ops(const Job& job) {
   Index ops = 0;
-  for (Index b = 0; b < job.blocks * job.kv.shape.kv_heads; ++b) {
+  for (Index b = 0; b < job.parts(); ++b) {
     const Block block = block_of(job, b);
     for (Index p = 0; p < job.pages; ++p) {
       const KeyRange range = visible_range(job, block, p, nullptr);
@@ -250,7 +256,7 @@ Index visited_ops(const Job& job) {
 
 Index tokens_per_block(Index group) { return group == 1 ? 64 : group <= 3 ? 32 : group <= 7 ? 16 : 8; }
 
-void check(const Attention&, TensorView<const float, 3> q, VectorView<const Index> positions,
+void check(TensorView<const float, 3> q, VectorView<const Index> positions,
            const KvView& kv, TensorView<float, 3> out) {
   const KvShape& s = kv.shape;
   NIBBLE_EXPECTS(s.kv_heads > 0 && q.extent(1) % s.kv_heads == 0 && q.extent(2) == s.head_dim,
@@ -273,6 +279,47 @@ void check(const Attention&, TensorView<const float, 3> q, VectorView<const Inde
                        std::to_string(positions[t]) + " after " + std::to_string(positions[t - 1]));
 }
 
+void plan(Job& job) {
+  job.group = job.q.extent(1) / job.kv.shape.kv_heads;
+  job.block_tokens = std::min(tokens_per_block(job.group), job.positions.size());
+  job.blocks = (job.positions.size() + job.block_tokens - 1) / job.block_tokens;
+  job.pages = (job.kv.tokens + page_keys - 1) / page_keys;
+}
+
+/// Pages become tasks where all blocks of the batch are too few for the threads.
+void plan_pages(Job& job, Index parts_in_all) {
+  const Index threads = job.context.concurrency();
+  job.by_page = parts_in_all < 2 * threads && job.pages > 1 && threads > 1;
+  if (!job.by_page) return;
+  Arena& arena = job.context.arena();
+  job.partials = take_partial(arena, job.parts() * job.pages * job.rows(), job.kv.shape.value_dim);
+  job.open = arena.take<std::uint32_t>(job.parts());
+  for (std::uint32_t& n : job.open) n = static_cast<std::uint32_t>(job.pages);
+}
+
+/// Runs the jobs as one region; the arena scope is the caller's.
+void run_jobs(Context& context, std::span<Job> jobs) {
+  Index parts = 0, tasks = 0;
+  TraceWork work{};
+  for (const Job& job : jobs) {
+    const KvShape& s = job.kv.shape;
+    parts += job.parts();
+    work.bytes += job.kv.tokens * s.kv_heads * (s.head_dim + s.value_dim) * static_cast<Index>(size_of(s.dtype));
+    if (context.trace() != nullptr) work.ops += visited_ops(job);
+  }
+  const TraceSpan span(context.trace(), "attention", work);
+  for (Job& job : jobs) {
+    plan_pages(job, parts);
+    job.first_task = tasks;
+    tasks += job.tasks();
+  }
+  context.executor().run(tasks, [&](Index task, Index worker) {
+    Job& job = *std::prev(std::ranges::upper_bound(jobs, task, {}, &Job::first_task));
+    if (job.by_page) run_page(job, task - job.first_task, worker);
+    else run_block(job, task - job.first_task, worker);
+  });
+}
+
 }  // namespace
 
 template <>
@@ -280,18 +327,50 @@ NIBBLE_API void Kernel<Attention, cpu::Backend>::run(Context& context, const Att
                                                      TensorView<const float, 3> q,
                                                      VectorView<const Index> positions, const KvView& kv,
                                                      TensorView<float, 3> out) {
-  const Index cache_bytes = kv.tokens * kv.shape.kv_heads * (kv.shape.head_dim + kv.shape.value_dim) *
-                            static_cast<Index>(size_of(kv.shape.dtype));
-  check(op, q, positions, kv, out);
+  check(q, positions, kv, out);
   if (out.empty()) return;
-  Job job{context, op, q, positions, kv, out, q.extent(1) / kv.shape.kv_heads, 0, 0, 0};
-  job.block_tokens = std::min(tokens_per_block(job.group), positions.size());
-  job.blocks = (positions.size() + job.block_tokens - 1) / job.block_tokens;
-  job.pages = (kv.tokens + page_keys - 1) / page_keys;
-  const TraceSpan span(context.trace(), "attention", {cache_bytes, context.trace() ? visited_ops(job) : 0});
-  const bool few = job.blocks * kv.shape.kv_heads < 2 * context.concurrency();
-  if (few && job.pages > 1 && context.concurrency() > 1) run_pages(job);
-  else run_blocks(job);
+  const ArenaScope scope(context.arena());
+  Job job{context, op.scale, op.rules, q, positions, kv, out};
+  plan(job);
+  run_jobs(context, {&job, 1});
+}
+
+template <>
+NIBBLE_API void Kernel<CachedAttention, cpu::Backend>::run(Context& context, const CachedAttention& op,
+                                                           TensorView<float, 3> q, TensorView<float, 3> k,
+                                                           TensorView<const float, 3> v,
+                                                           VectorView<const Index> positions,
+                                                           std::span<const SequenceRows> sequences,
+                                                           TensorView<float, 3> out) {
+  check_rotation("CachedAttention", op.rope, q.extent(2));
+  check_norm("CachedAttention", op.query_norm, q.extent(2));
+  check_norm("CachedAttention", op.key_norm, k.extent(2));
+  require_rows("CachedAttention", "k", k);
+  require_rows("CachedAttention", "v", v);
+  const ArenaScope scope(context.arena());
+  const Rotation rotation(context.arena(), op.rope);
+  std::vector<Job> jobs;
+  jobs.reserve(sequences.size());
+  for (const SequenceRows& s : sequences) {
+    if (s.count == 0) continue;
+    NIBBLE_EXPECTS(s.first >= 0 && s.count > 0 && s.count <= positions.size() - s.first,
+                   "CachedAttention: rows [" + std::to_string(s.first) + ", +" + std::to_string(s.count) + ") of " +
+                       std::to_string(positions.size()));
+    const auto at = positions.slice(0, s.first, s.count);
+    const auto queries = q.slice(0, s.first, s.count), keys = k.slice(0, s.first, s.count);
+    const auto values = v.slice(0, s.first, s.count);
+    require_same("CachedAttention", "k", keys.extents(), {s.count, s.kv.shape.kv_heads, s.kv.shape.head_dim});
+    require_same("CachedAttention", "v", values.extents(), {s.count, s.kv.shape.kv_heads, s.kv.shape.value_dim});
+    check(queries, at, s.kv, out.slice(0, s.first, s.count));
+    for (Index t = 0; t < s.count; ++t) {
+      require_page(s.kv.key_pages, at[t]);
+      require_page(s.kv.value_pages, at[t]);
+    }
+    jobs.push_back({context, op.scale, op.rules, queries, at, s.kv, out.slice(0, s.first, s.count)});
+    plan(jobs.back());
+    jobs.back().fresh = NewTokens(context.arena(), op, rotation, queries, keys, values, at, s.kv);
+  }
+  if (!jobs.empty()) run_jobs(context, jobs);
 }
 
 }  // namespace nibble

@@ -6,11 +6,13 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "nibble/cache/kv_view.hpp"
 #include "nibble/core/float_types.hpp"
 #include "nibble/ops/attention/mask.hpp"
+#include "nibble/ops/norm.hpp"
 #include "nibble/ops/op.hpp"
 #include "nibble/ops/rope.hpp"
 
@@ -108,6 +110,41 @@ struct AppendKv {
     else reinterpret_cast<half*>(p)[at] = half(x);
   }
 };
+
+/// Rows [first, first + count) of a batch belong to one sequence, whose cache in this layer is `kv`
+/// (already counting the new positions).
+struct SequenceRows {
+  Index first = 0, count = 0;
+  KvView kv{};
+};
+
+/// Everything between the projections of a self-attention layer and its output projection, for any number of
+/// sequences in one parallel region: norms of query and key heads, rotation, append to the caches, attention.
+/// q[tokens, heads, head_dim] and k[tokens, kv_heads, head_dim] are changed in place; v[tokens, kv_heads,
+/// value_dim]; `positions[tokens]`, non-decreasing in each sequence -> out[tokens, heads, value_dim]. Equal, bit
+/// by bit, to the single ops after each other. Use through `attend_cached`, which keeps mask and hook alive.
+struct CachedAttention {
+  float scale = 1.0f;
+  ScoreRules rules;
+  Rope rope{};
+  FoldedNorm query_norm{}, key_norm{};  ///< over head_dim
+
+  template <class B>
+  using Signature = void(TensorView<float, 3, typename B::Space> q, TensorView<float, 3, typename B::Space> k,
+                         TensorView<const float, 3, typename B::Space> v, VectorView<const Index> positions,
+                         std::span<const SequenceRows> sequences, TensorView<float, 3, typename B::Space> out);
+};
+
+/// CachedAttention with any mask and hook.
+template <Backend B, AttentionMask M, ScoreHook H>
+void attend_cached(ExecutionContext<B>& context, float scale, const M& mask, const H& hook, const Rope& rope,
+                   const FoldedNorm& query_norm, const FoldedNorm& key_norm,
+                   TensorView<float, 3, typename B::Space> q, TensorView<float, 3, typename B::Space> k,
+                   TensorView<const float, 3, typename B::Space> v, VectorView<const Index> positions,
+                   std::span<const SequenceRows> sequences, TensorView<float, 3, typename B::Space> out) {
+  run(context, CachedAttention{scale, ScoreRules(mask, hook), rope, query_norm, key_norm}, q, k, v, positions,
+      sequences, out);
+}
 
 /// Turns the cached keys of positions [first, first + count) by `delta` positions: what moving them in the
 /// sequence means under rotary embedding. Rotations add up, so two shifts equal their sum (up to rounding to

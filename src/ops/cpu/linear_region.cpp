@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+#include "ops/cpu/linear_region.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "nibble/core/trace.hpp"
+
+namespace nibble::cpu_ops {
+
+using cpu::panel_rows;
+
+namespace {
+
+constexpr Index rows_per_block = 192;      ///< of activations, which then stay in L2
+constexpr Index task_ops = 4'000'000;      ///< a task of so many operations
+constexpr Index task_bytes = 16 * 1024;    ///< or of so many bytes of weights costs more than its dispatch
+
+Index panels_of(const RegionOutput& o) noexcept { return o.w->layout.panels; }
+
+/// How panels and rows are cut into tasks. No result depends on it.
+struct Split {
+  Index panels_per_task, rows_per_task, row_tasks;
+};
+
+/// Every worker gets at least 4 tasks, so that one who is late can be helped, and about 32 where they are large.
+Split split_work(const Context& context, std::span<const RegionOutput> outputs, Index rows, Index terms) {
+  Split s{};
+  const Index blocks = std::max<Index>(1, (rows + rows_per_block - 1) / rows_per_block);
+  s.rows_per_task = ((rows + blocks - 1) / blocks + 5) / 6 * 6;
+  s.row_tasks = (rows + s.rows_per_task - 1) / s.rows_per_task;
+  Index panels = 0;
+  for (const RegionOutput& o : outputs) panels += panels_of(o);
+  const RegionOutput& o = outputs.front();
+  const Index threads = context.concurrency(), weights = o.up != nullptr ? 2 : 1;
+  const Index ops = 2 * weights * panel_rows * o.w->layout.cols * std::min(rows, s.rows_per_task) * terms;
+  const Index bytes = weights * o.w->layout.panel_bytes;
+  const Index least = 1 + std::min(task_ops / std::max<Index>(1, ops), task_bytes / std::max<Index>(1, bytes));
+  const Index most = std::max<Index>(1, panels * s.row_tasks / (4 * threads));
+  s.panels_per_task = std::min(most, std::max(least, panels * s.row_tasks / (32 * threads)));
+  if (threads == 1) s.panels_per_task = std::max<Index>(1, panels);
+  if (weights == 1 && uses_tiles(context, *o.w, s.rows_per_task * terms))
+    s.panels_per_task = (s.panels_per_task + 1) / 2 * 2;  // a tile covers two panels
+  return s;
+}
+
+class Region {
+ public:
+  Region(Context& context, LinearInput& input, std::span<const RegionOutput> outputs, const RowEpilogue& rows)
+      : context_(context), input_(input), outputs_(outputs), rows_(rows),
+        split_(split_work(context, outputs, input.rows(), input.terms())) {
+    for (const RegionOutput& o : outputs) tasks_ += tasks_of(o);
+    if (rows.normed == nullptr) return;
+    open_ = context.arena().take<std::uint32_t>(split_.row_tasks);
+    for (std::uint32_t& n : open_) n = static_cast<std::uint32_t>(tasks_);
+  }
+
+  void run() {
+    context_.executor().run(tasks_ * split_.row_tasks, [&](Index task, Index worker) {
+      const Index block = task % split_.row_tasks;
+      Index piece = task / split_.row_tasks;
+      const RegionOutput* o = outputs_.data();
+      for (; piece >= tasks_of(*o); ++o) piece -= tasks_of(*o);
+      const Index first = block * split_.rows_per_task,
+                  end = std::min(input_.rows(), first + split_.rows_per_task);
+      run_task(*o, piece * split_.panels_per_task, first, end, worker);
+      if (rows_.normed != nullptr && is_last(block)) finish_rows(first, end);
+    });
+  }
+
+ private:
+  Index tasks_of(const RegionOutput& o) const noexcept {
+    return (panels_of(o) + split_.panels_per_task - 1) / split_.panels_per_task;
+  }
+
+  void run_task(const RegionOutput& o, Index panel, Index first, Index end, Index worker) {
+    const InputRows& in = input_.ready(first, end, worker);
+    const Index last = std::min(panels_of(o), panel + split_.panels_per_task);
+    const Index step = o.up == nullptr && uses_tiles(context_, *o.w, (end - first) * in.terms) ? 2 : 1;
+    for (; panel < last; panel += step) {
+      PanelRef second{o.up, panel};
+      if (step == 2 && panel + 1 < last) second = {o.w, panel + 1};
+      panel_sums(context_, in, {o.w, panel}, second, first, end, worker, [&](const PanelSums& s) {
+        if (o.up != nullptr) return finish_gated(o, panel, s);
+        finish(o, panel, s.a, s.a_stride, s.row, s.rows);
+        if (s.b != nullptr) finish(o, panel + 1, s.b, s.b_stride, s.row, s.rows);
+      });
+    }
+  }
+
+  static Index width(const RegionOutput& o, Index panel) noexcept {
+    return std::min(panel_rows, o.w->layout.rows - panel * panel_rows);
+  }
+
+  static void finish(const RegionOutput& o, Index panel, const float* sums, Index stride, Index row, Index rows) {
+    const Index col = panel * panel_rows, cols = width(o, panel);
+    float* y = o.y.data() + row * o.y.stride(0) + col;
+    for (Index r = 0; r < rows; ++r, sums += stride, y += o.y.stride(0)) {
+      if (o.bias == nullptr && !o.add) std::copy_n(sums, cols, y);
+      else if (o.bias == nullptr)
+        for (Index c = 0; c < cols; ++c) y[c] += sums[c];
+      else if (!o.add)
+        for (Index c = 0; c < cols; ++c) y[c] = sums[c] + o.bias[col + c];
+      else
+        for (Index c = 0; c < cols; ++c) y[c] += sums[c] + o.bias[col + c];
+    }
+  }
+
+  void finish_gated(const RegionOutput& o, Index panel, const PanelSums& s) const {
+    const Index col = panel * panel_rows, cols = width(o, panel);
+    alignas(64) std::array<float, panel_rows> values;
+    for (Index r = 0; r < s.rows; ++r) {
+      float* gate = s.a + r * s.a_stride;
+      float* up = s.b + r * s.b_stride;
+      for (Index c = 0; o.bias != nullptr && c < cols; ++c) gate[c] += o.bias[col + c];
+      for (Index c = 0; o.up_bias != nullptr && c < cols; ++c) up[c] += o.up_bias[col + c];
+      if (o.quantized == nullptr) {
+        o.gate(gate, up, o.y.data() + (s.row + r) * o.y.stride(0) + col, cols);
+        continue;
+      }
+      o.gate(gate, up, values.data(), cols);
+      const cpu::QuantizedRows& q = *o.quantized;  // a panel's 32 outputs are one group of the next input
+      const Index group = (s.row + r) * q.chunks + panel;
+      context_.kernels().quantize_row(values.data(), cols, 0,
+                                      {q.q + group * cpu::chunk_cols, q.scale + group, q.sum + group * q.sets,
+                                       q.scaled_sum + group * q.sets, 1, q.sets});
+    }
+  }
+
+  /// Whether the calling task was the last of its rows; then all of them are visible to it.
+  bool is_last(Index block) const {
+    const std::atomic_ref<std::uint32_t> open(open_[static_cast<std::size_t>(block)]);
+    return open.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+
+  void finish_rows(Index first, Index end) const {
+    const cpu::KernelTable& k = context_.kernels();
+    const epilogue::Normed& e = *rows_.normed;
+    const Index cols = rows_.sums.cols();
+    for (Index r = first; r < end; ++r) {
+      float* t = rows_.sums.data() + r * rows_.sums.stride(0);
+      float* y = rows_.y.data() + r * rows_.y.stride(0);
+      if (e.norm.present()) apply_norm(k, e.norm, t, t, cols);
+      switch (e.then) {
+        case epilogue::Normed::Then::store: if (t != y) std::copy_n(t, cols, y); break;
+        case epilogue::Normed::Then::gelu_erf: k.gelu_erf(t, y, cols); break;
+        case epilogue::Normed::Then::gelu_tanh: k.gelu_tanh(t, y, cols); break;
+        case epilogue::Normed::Then::add: k.add(t, y, y, cols); break;
+      }
+    }
+  }
+
+  Context& context_;
+  LinearInput& input_;
+  std::span<const RegionOutput> outputs_;
+  RowEpilogue rows_;
+  Split split_;
+  Index tasks_ = 0;                    ///< per block of rows
+  std::span<std::uint32_t> open_{};    ///< tasks left, per block of rows
+};
+
+}  // namespace
+
+InputNeeds needs_of(const Context& context, std::span<const RegionOutput> outputs, bool refined) {
+  InputNeeds needs{};
+  const auto add = [&](const PackedImpl* w) {
+    if (w == nullptr) return;
+    if (!uses_codes(context, *w)) needs.floats = true;
+    else needs.sums[static_cast<std::size_t>(w->layout.sets - 1)] = true;
+  };
+  for (const RegionOutput& o : outputs) {
+    add(o.w);
+    add(o.up);
+  }
+  needs.refined = refined && needs.codes();
+  return needs;
+}
+
+void run_region(Context& context, LinearInput& input, std::span<const RegionOutput> outputs,
+                const RowEpilogue& rows) {
+  TraceWork work{};
+  const auto add = [&](const PackedImpl* w) {
+    if (w == nullptr) return;
+    const bool integer = uses_codes(context, *w);
+    work.integer |= integer;
+    work.bytes += static_cast<std::int64_t>(w->bytes);
+    work.ops += 2 * input.rows() * w->layout.rows * w->layout.cols * (integer ? input.terms() : 1);
+  };
+  for (const RegionOutput& o : outputs) {
+    add(o.w);
+    add(o.up);
+  }
+  const TraceSpan span(context.trace(), "linear", work);
+  if (input.rows() > 0) Region(context, input, outputs, rows).run();
+}
+
+}  // namespace nibble::cpu_ops

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Products of one or two panels of packed weights with rows of a linear region's input. Three paths over the
+// same panels, all of which give a row the same bits whatever its batch, since every output is summed over K
+// in ascending order by the same instructions:
+//   exact or dense   panels as floats, FP32 FMA chains
+//   fast, few rows   codes straight from the panel: the weights are read once for up to four rows
+//   fast, more       panels are widened to bytes once per block of rows, then a register tile
+#pragma once
+
+#include "cpu/packed_impl.hpp"
+#include "nibble/core/function_ref.hpp"
+#include "ops/cpu/linear_input.hpp"
+
+namespace nibble::cpu_ops {
+
+using PackedImpl = PackedMatrix<cpu::Backend>::Impl;
+
+/// Whether a weight is multiplied as codes with INT8 activations.
+bool uses_codes(const Context& context, const PackedImpl& w) noexcept;
+
+struct PanelRef {
+  const PackedImpl* w = nullptr;  ///< null: no panel
+  Index index = 0;
+};
+
+/// Sums of rows [row, row + rows): a[i * a_stride + c] is row i, output c of the first panel, b of the second.
+struct PanelSums {
+  float* a;
+  Index a_stride;
+  float* b;  ///< null without a second panel
+  Index b_stride;
+  Index row, rows;
+};
+using SumsReady = FunctionRef<void(const PanelSums&)>;
+
+/// Calls done with the sums of rows [first, end), in ascending pieces. Both panels have the same columns.
+void panel_sums(Context& context, const InputRows& in, PanelRef a, PanelRef b, Index first, Index end,
+                Index worker, SumsReady done);
+
+/// Whether panel_sums would use register tiles for so many rows: pairs of panels and large tasks then pay.
+bool uses_tiles(const Context& context, const PackedImpl& w, Index rows) noexcept;
+
+}  // namespace nibble::cpu_ops
