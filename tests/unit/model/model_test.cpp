@@ -12,6 +12,7 @@
 #include "nibble/eval/layer_error.hpp"
 #include "nibble/quant/rtn.hpp"
 #include "support/catch.hpp"
+#include "support/counting_executor.hpp"
 #include "support/tiny_source.hpp"
 
 using namespace nibble;
@@ -208,6 +209,50 @@ TEST_CASE("prefill, decode, chunks, batches and threads give the same bits") {
     REQUIRE(both.rows() == 2);
     CHECK(same_bits(both.row(0), expected.row(599)));
     CHECK(x.tokens() == 33);
+  }
+}
+
+TEST_CASE("a layer is five parallel regions, in decode and in prefill, for one sequence and many") {
+  const auto tiny = tiny_llama();
+  const auto source = tiny.source();
+  for (Numerics numerics : {Numerics::exact, Numerics::fast}) {
+    nibble::test::CountingExecutor threads(2);
+    Context ctx(ExecutorRef(threads), {.numerics = numerics});
+    const Model model = Model::from_source(ctx, source);
+    const auto regions = [&](std::vector<BatchItem> batch) {
+      threads.regions = 0;
+      model.forward(ctx, batch);
+      return threads.regions;
+    };
+    const auto tokens = some_tokens(300);
+    const std::span<const Token> all(tokens);
+    SequenceState a = model.new_sequence(), b = model.new_sequence(), c = model.new_sequence();
+    const Index layers = 5 * model.layers(), head = 1;
+    // Without logits the prompt's embeddings are the only other region, where they are more than one task.
+    CHECK(regions({{.sequence = &a, .tokens = all, .logits = LogitsOf::none}}) <= layers + 1);
+    CHECK(regions({{.sequence = &b, .tokens = all.first(30)}}) <= layers + 1 + head);
+    CHECK(regions({{.sequence = &b, .tokens = all.first(1)}}) == layers + head);
+    CHECK(regions({{.sequence = &a, .tokens = all.first(1)},
+                   {.sequence = &b, .tokens = all.first(1)},
+                   {.sequence = &c, .tokens = all.first(1)}}) <= layers + 1 + head);
+  }
+}
+
+TEST_CASE("no result depends on the order in which a host's executor runs tasks") {
+  const auto tiny = tiny_llama();
+  const auto source = tiny.source();
+  const auto tokens = some_tokens(300);
+  for (Numerics numerics : {Numerics::exact, Numerics::fast}) {
+    Context ctx({.threads = 1, .numerics = numerics});
+    const Model model = Model::from_source(ctx, source);
+    SequenceState whole = model.new_sequence();
+    const Logits expected = all_logits(ctx, model, whole, tokens);
+    for (const bool shuffled : {false, true}) {
+      nibble::test::OddExecutor odd{.shuffled = shuffled};
+      Context other(ExecutorRef(odd), {.numerics = numerics});
+      SequenceState state = model.new_sequence();
+      CHECK(same_bits(all_logits(other, model, state, tokens).view().span(), expected.view().span()));
+    }
   }
 }
 
