@@ -72,6 +72,26 @@ class Runner(unittest.TestCase):
             for key in ("x", "y", "x1", "y1", "x2", "y2", "cx", "cy"):
                 self.assertTrue(-1 <= float(e.get(key, 0)) <= 1000, e.attrib)
 
+    def test_others_are_seen(self):
+        sys.path.insert(0, str(pathlib.Path(RUNNER).parent))
+        import machine
+        idle = {"others": 0.0, "steal": 0.0}
+        self.assertFalse(machine.disturbed(idle))
+        self.assertTrue(machine.disturbed({**idle, "others": 0.06}))
+        self.assertTrue(machine.disturbed({**idle, "steal": 0.03}))
+        watch = machine.Watch()
+        burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"])  # at least an eighth of the machine
+                   for _ in range(os.cpu_count() // 8 + 1)]
+        try:
+            self.assertFalse(machine.wait_until_idle(0))
+            shares = watch.shares()
+            self.assertGreater(shares["others"], machine.BUSY_LIMIT)
+            self.assertEqual(watch.shares(own_seconds=1e9)["others"], 0)
+        finally:
+            for burner in burners:
+                burner.kill()
+                burner.wait()
+
     def test_unknown_peer(self):
         self.assertEqual(self.run_it("--peers", "nobody").returncode, 2)
 
