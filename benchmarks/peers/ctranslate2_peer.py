@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One run of CTranslate2 (8-bit weights per channel) on a Llama-like GGUF file, which `--convert FOLDER` has put into its
+"""One run of CTranslate2 (8-bit weights per channel) on a GGUF file of Llama or Qwen2, which `--convert FOLDER` has put into its
 own format; see worker.py. Files of other architectures are refused. A prompt goes through without logits but those
 of its last token (generate_batch of one token); decoding is the time of -n further tokens."""
 import json
@@ -12,7 +12,7 @@ import worker
 
 
 def convert(path, folder):
-    """Writes CTranslate2's model.bin of a `llama` GGUF file into `folder`."""
+    """Writes CTranslate2's model.bin of a GGUF file into `folder`."""
     import numpy as np
     from ctranslate2.specs import attention_spec, common_spec, transformer_spec
     import gguf
@@ -20,9 +20,9 @@ def convert(path, folder):
     reader = gguf.GGUFReader(path)
     field = lambda key: reader.fields[key].contents() if key in reader.fields else None
     architecture = field("general.architecture")
-    if architecture != "llama":
+    if architecture not in ("llama", "qwen2"):
         raise worker.CannotLoad(f"no converter for architecture {architecture}")
-    number = lambda key: field(f"llama.{key}")
+    number = lambda key: field(f"{architecture}.{key}")
     tensors = {t.name: t for t in reader.tensors}
 
     def weights(name):
@@ -30,10 +30,10 @@ def convert(path, folder):
         return gguf.quants.dequantize(t.data, t.tensor_type).reshape([int(n) for n in reversed(t.shape)]).astype(np.float32)
 
     layers = number("block_count")
-    # GGUF keeps queries and keys of this architecture in the order of interleaved rotary pairs.
+    # GGUF keeps Llama's queries and keys in the order of interleaved rotary pairs, Qwen2's as they were.
     spec = transformer_spec.TransformerDecoderModelSpec.from_config(
         layers, number("attention.head_count"), activation=common_spec.Activation.SWISH, pre_norm=True, ffn_glu=True,
-        rms_norm=True, rotary_dim=0, rotary_interleave=True, rotary_base=number("rope.freq_base") or 10000.0,
+        rms_norm=True, rotary_dim=0, rotary_interleave=architecture == "llama", rotary_base=number("rope.freq_base") or 10000.0,
         num_heads_kv=number("attention.head_count_kv"))
     decoder = spec.decoder
     decoder.scale_embeddings = False
@@ -44,6 +44,8 @@ def convert(path, folder):
         w = lambda name, i=i: weights(f"blk.{i}.{name}.weight")
         layer.self_attention.layer_norm.gamma = w("attn_norm")
         layer.self_attention.linear[0].weight = np.concatenate([w("attn_q"), w("attn_k"), w("attn_v")])
+        if f"blk.{i}.attn_q.bias" in tensors:
+            layer.self_attention.linear[0].bias = np.concatenate([weights(f"blk.{i}.attn_{x}.bias") for x in "qkv"])
         layer.self_attention.linear[1].weight = w("attn_output")
         layer.ffn.layer_norm.gamma = w("ffn_norm")
         layer.ffn.linear_0.weight = w("ffn_gate")
