@@ -113,12 +113,6 @@ void measure(benchmark::State& state, const Row& row, GemmF32Fn kernel) {
   const GemmF32 g{a.data(), k, b.data(), width, c.data(), width, m, width, k, false};
   run_loop(state, row.context, {0, 2.0 * m * width * k}, [&] { kernel(g); });
 }
-void measure(benchmark::State& state, const Row& row, TransposeKeysFn kernel) {
-  const auto keys = floats(page * dim);
-  auto out = floats(page * dim);
-  run_loop(state, row.context, {page * dim * 8.0},
-           [&] { kernel(keys.data(), false, page, dim, out.data()); });
-}
 void measure(benchmark::State& state, const Row& row, SoftmaxTileFn kernel) {
   constexpr Index rows = 32;
   auto scores = floats(rows * page), max = floats(rows), sum = floats(rows);

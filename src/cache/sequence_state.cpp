@@ -112,6 +112,18 @@ void move_rows(std::span<std::byte* const> pages, Index heads, std::size_t row_b
     for (Index i = 0; i < count; ++i) std::memcpy(at(head, to + i), at(head, from + i), row_bytes);
 }
 
+/// Moves the keys of positions [from, from + count) to [to, ...), to < from.
+void move_keys(std::span<std::byte* const> pages, const KvShape& s, Index to, Index from, Index count) {
+  const std::size_t element = s.dtype == DType::f32 ? 4 : 2;
+  const auto at = [&](Index head, Index token, Index d) {
+    return pages[static_cast<std::size_t>(token / kv_page_tokens)] +
+           static_cast<std::size_t>(key_index(s, head, token, d)) * element;
+  };
+  for (Index head = 0; head < s.kv_heads; ++head)
+    for (Index i = 0; i < count; ++i)
+      for (Index d = 0; d < s.head_dim; ++d) std::memcpy(at(head, to + i, d), at(head, from + i, d), element);
+}
+
 }  // namespace
 
 void SequenceState::erase(Index begin, Index count) {
@@ -123,7 +135,7 @@ void SequenceState::erase(Index begin, Index count) {
   for (Pages& p : layers_) {
     const KvShape& kv = p.shape.kv;
     const std::size_t element = kv.dtype == DType::f32 ? 4 : 2;
-    move_rows(p.keys, kv.kv_heads, element * static_cast<std::size_t>(kv.head_dim), begin, begin + count, behind);
+    move_keys(p.keys, kv, begin, begin + count, behind);
     move_rows(p.values, kv.kv_heads, element * static_cast<std::size_t>(kv.value_dim), begin, begin + count, behind);
   }
   tokens_ -= count;

@@ -32,6 +32,8 @@ struct GemmF32 {
   i64 c_stride;
   i64 m, n, k;
   bool accumulate;
+  i64 b_block = 16;                       ///< elements from 16 columns of b to the next 16
+  const std::uint16_t* b_half = nullptr;  ///< b in binary16, instead of `b`
 };
 
 /// Activations in INT8 groups of 32 columns: x ~ scale * q, scale = max|x| / 127, padded with zeros to whole
@@ -90,8 +92,6 @@ using WidenFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, WideP
 /// DotSmall.
 using DotTileFn = void (*)(const PackedLayout& l, const WidePanel& a, const WidePanel& b,
                            const QuantizedRows& x, i64 row, i64 m, float* c);
-/// keys[n][dim] (f32, or f16 when half) -> out[dim][256] f32, columns n.. up to a multiple of 16 zero.
-using TransposeKeysFn = void (*)(const void* keys, bool half, i64 n, i64 dim, float* out);
 using SoftmaxTileFn = void (*)(const SoftmaxTile& t);
 /// Merges a page's (max, sum, values[dim]) into the running ones; a page with sum 0 changes nothing.
 using MergePageFn = void (*)(float page_max, float page_sum, const float* page_values, float* max, float* sum,
@@ -127,7 +127,6 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(dot_small, DotSmallFn)             \
   X(widen, WidenFn)                    \
   X(dot_tile, DotTileFn)               \
-  X(transpose_keys, TransposeKeysFn)   \
   X(softmax_tile, SoftmaxTileFn)       \
   X(merge_page, MergePageFn)           \
   X(probe_dot, ProbeFn)                \

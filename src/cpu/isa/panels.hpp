@@ -60,32 +60,6 @@ void dequantize(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64
   }
 }
 
-/// One key's features [d, d + W); what lies beyond `dim` is zero.
-static inline F load_features(const void* keys, bool half, i64 key, i64 dim, i64 d) {
-  const i64 at = key * dim + d, left = dim - d;
-  if (half) {
-    const auto* p = static_cast<const std::uint16_t*>(keys) + at;
-    return left >= W ? load_half(p) : load_half_part(p, left);
-  }
-  const auto* p = static_cast<const float*>(keys) + at;
-  return left >= W ? load(p) : load_part(p, left);
-}
-
-void transpose_keys(const void* keys, bool half, i64 n, i64 dim, float* out) {
-  const i64 padded = (n + 15) / 16 * 16;
-  for (i64 k = 0; k < padded; k += W) {
-    for (i64 d = 0; d < dim; d += W) {
-      F rows[W];
-      NIBBLE_UNROLL
-      for (i64 i = 0; i < W; ++i) rows[i] = k + i < n ? load_features(keys, half, k + i, dim, d) : set1(0.0f);
-      transpose(rows);
-      NIBBLE_UNROLL
-      for (i64 i = 0; i < W; ++i)
-        if (d + i < dim) store(out + (d + i) * 256 + k, rows[i]);
-    }
-  }
-}
-
 void merge_page(float page_max, float page_sum, const float* page_values, float* max, float* sum,
                 float* values, i64 dim) {
   if (page_sum == 0.0f) return;

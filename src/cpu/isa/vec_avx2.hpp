@@ -96,28 +96,6 @@ static inline I reduce_angle(double position, const float* frequencies, F* r) {
   *r = _mm256_insertf128_ps(_mm256_castps128_ps256(a), b, 1);
   return _mm256_inserti128_si256(_mm256_castsi128_si256(q0), q1, 1);
 }
-static inline void transpose(F (&r)[W]) {
-  F t[W];
-  NIBBLE_UNROLL
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-  }
-  NIBBLE_UNROLL
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xEE);
-    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
-  }
-  NIBBLE_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
-    t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
-  }
-  NIBBLE_UNROLL
-  for (int i = 0; i < 8; ++i) r[i] = t[i];
-}
 
 template <int N>
 static inline I shift_bytes(I v) {

@@ -125,7 +125,6 @@ static inline I reduce_angle(double position, const float* frequencies, F* r) {
   __builtin_memcpy(&bits, &magic, 8);
   return static_cast<I>(bits & 3);
 }
-static inline void transpose(F (&)[W]) {}
 
 // Four codes as the bytes of an int32.
 /// Right by N bits, left by -N: within a byte once masked; what crosses over is garbage.

@@ -24,9 +24,10 @@ NIBBLE_API void Kernel<AppendKv, cpu::Backend>::run(Context& context, const Appe
     require_page(kv.key_pages, positions[t]);
     require_page(kv.value_pages, positions[t]);
   }
-  for_rows(context, tokens, row, [&](Index t) {
-    append_heads(context, kv, kv.key_pages, kv.shape.head_dim, k, t, positions[t], 0, kv.shape.kv_heads);
-    append_heads(context, kv, kv.value_pages, kv.shape.value_dim, v, t, positions[t], 0, kv.shape.kv_heads);
+  const Index grain = std::max<Index>(1, elements_per_task / std::max<Index>(row, 1));
+  parallel_for(context.executor(), tokens, grain, [&](Index begin, Index end, Index worker) {
+    for (Index t = begin; t < end; ++t)
+      append_heads(context, kv, k, v, t, positions[t], 0, kv.shape.kv_heads, context.worker_arena(worker));
   });
 }
 

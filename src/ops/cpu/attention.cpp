@@ -2,7 +2,7 @@
 // Attention on the CPU: for one KV head and a block of queries, all query heads that share it together,
 // page after page of 256 keys:
 //
-//   S = Q K^T      register tiles over transposed keys, each score one FMA chain over the features
+//   S = Q K^T      register tiles over blocks of keys, each score one FMA chain over the features
 //   rules          a hook and a mask, per 64 keys: skipped, untouched or edited
 //   P = exp(S - max of the page),  l = sum P,  O = P V     (keys ascending)
 //   merge          (max, l, O) of the page into the running ones, pages ascending
@@ -30,6 +30,8 @@ namespace {
 
 constexpr Index page_keys = kv_page_tokens;
 constexpr Index sub_keys = 64;  ///< masks are classified per so many keys
+/// Up to so many rows read halves as they lie; more of them share floats made once.
+constexpr Index direct_rows = 12;
 
 /// Running or partial results of a block's rows.
 struct Partial {
@@ -79,16 +81,31 @@ Partial take_partial(Arena& arena, Index rows, Index value_dim) {
 
 struct Scratch {
   float* queries;  ///< [rows, head_dim], scaled
-  float* keys;     ///< [head_dim, 256]
+  float* keys;     ///< [256 / 16, head_dim, 16]
   float* values;   ///< [256, value_dim]
   float* scores;   ///< [rows, 256]
 };
 
 Scratch take_scratch(const Job& job, Arena& arena) {
   const KvShape& s = job.kv.shape;
-  return {arena.take<float>(job.rows() * s.head_dim).data(), arena.take<float>(s.head_dim * page_keys).data(),
-          arena.take<float>(s.dtype == DType::f32 ? 0 : page_keys * s.value_dim).data(),
+  const bool convert = s.dtype == DType::f16 && job.rows() > direct_rows;
+  return {arena.take<float>(job.rows() * s.head_dim).data(),
+          arena.take<float>(convert ? page_keys * s.head_dim : 0).data(),
+          arena.take<float>(convert ? page_keys * s.value_dim : 0).data(),
           arena.take<float>(job.rows() * page_keys).data()};
+}
+
+/// Keys or values as the product's right side: as they lie, or `count` of them as floats in `scratch`.
+void set_right_side(const Job& job, const Block& block, const std::byte* data, Index count, float* scratch,
+                    cpu::GemmF32& g) {
+  if (job.kv.shape.dtype == DType::f32) {
+    g.b = reinterpret_cast<const float*>(data);
+  } else if (block.rows <= direct_rows) {
+    g.b_half = reinterpret_cast<const std::uint16_t*>(data);
+  } else {
+    job.context.kernels().from_half(reinterpret_cast<const std::uint16_t*>(data), scratch, count);
+    g.b = scratch;
+  }
 }
 
 void gather_queries(const Job& job, const Block& block, float* queries) {
@@ -143,11 +160,12 @@ const std::byte* page_data(const Job& job, std::span<std::byte* const> pages, In
 void compute_scores(const Job& job, const Block& block, Index page, const KeyRange& range, const Scratch& s) {
   const cpu::KernelTable& k = job.context.kernels();
   const Index dim = job.kv.shape.head_dim;
-  k.transpose_keys(page_data(job, job.kv.key_pages, page, block.kv_head, range.begin, dim),
-                   job.kv.shape.dtype == DType::f16, range.end - range.begin, dim, s.keys + range.begin);
-  const Index columns = (range.end - range.begin + 15) / 16 * 16;
-  k.gemm_f32({s.queries, dim, s.keys + range.begin, page_keys, s.scores + range.begin, page_keys, block.rows,
-              columns, dim, false});
+  const Index keys = range.end - range.begin;
+  cpu::GemmF32 g{s.queries, dim, nullptr, kv_block_keys, s.scores + range.begin, page_keys, block.rows, keys, dim,
+                 false, dim * kv_block_keys};
+  set_right_side(job, block, page_data(job, job.kv.key_pages, page, block.kv_head, range.begin, dim),
+                 (keys + kv_block_keys - 1) / kv_block_keys * kv_block_keys * dim, s.keys, g);
+  k.gemm_f32(g);
   for (Index h = 0; h < job.group; ++h) {
     for (Index begin = range.begin; begin < range.end; begin += sub_keys) {
       const ScoreTile tile =
@@ -172,10 +190,9 @@ bool attend_page(const Job& job, const Block& block, Index page, const Scratch& 
   const Index keys = range.end - range.begin, dim = job.kv.shape.value_dim;
   k.softmax_tile({s.scores + range.begin, page_keys, block.rows, keys, out.max, out.sum});
   const std::byte* data = page_data(job, job.kv.value_pages, page, block.kv_head, range.begin, dim);
-  const float* values = s.values;
-  if (job.kv.shape.dtype == DType::f32) values = reinterpret_cast<const float*>(data);
-  else k.from_half(reinterpret_cast<const std::uint16_t*>(data), s.values, keys * dim);
-  k.gemm_f32({s.scores + range.begin, page_keys, values, dim, out.values, dim, block.rows, dim, keys, false});
+  cpu::GemmF32 g{s.scores + range.begin, page_keys, nullptr, dim, out.values, dim, block.rows, dim, keys, false};
+  set_right_side(job, block, data, keys * dim, s.values, g);
+  k.gemm_f32(g);
   return true;
 }
 

@@ -2,7 +2,6 @@
 #include "ops/cpu/new_tokens.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "ops/cpu/linear_input.hpp"
 
@@ -22,15 +21,25 @@ void require_page(std::span<std::byte* const> pages, Index position) {
                      std::to_string(pages.size()) + " pages of " + std::to_string(kv_page_tokens) + " tokens)");
 }
 
-void append_heads(const Context& context, const KvView& kv, std::span<std::byte* const> pages, Index dim,
-                  TensorView<const float, 3> x, Index token, Index position, Index first, Index end) {
-  std::byte* page = pages[static_cast<std::size_t>(position / kv_page_tokens)];
+void append_heads(const Context& context, const KvView& kv, TensorView<const float, 3> k,
+                  TensorView<const float, 3> v, Index token, Index position, Index first, Index end, Arena& scratch) {
+  const KvShape& s = kv.shape;
+  const auto page = static_cast<std::size_t>(position / kv_page_tokens);
+  const ArenaScope own(scratch);
+  std::uint16_t* halves = scratch.take<std::uint16_t>(s.head_dim).data();
   for (Index h = first; h < end; ++h) {
-    const Index at = (h * kv_page_tokens + position % kv_page_tokens) * dim;
-    const float* from = x[token][h].data();
-    if (kv.shape.dtype == DType::f32)
-      std::memcpy(reinterpret_cast<float*>(page) + at, from, static_cast<std::size_t>(dim) * sizeof(float));
-    else context.kernels().to_half(from, reinterpret_cast<std::uint16_t*>(page) + at, dim);
+    const float *key = k[token][h].data(), *value = v[token][h].data();
+    const Index key_at = key_index(s, h, position, 0), value_at = value_index(s, h, position, 0);
+    if (s.dtype == DType::f32) {
+      auto* keys = reinterpret_cast<float*>(kv.key_pages[page]) + key_at;
+      for (Index d = 0; d < s.head_dim; ++d) keys[d * kv_block_keys] = key[d];
+      std::copy_n(value, s.value_dim, reinterpret_cast<float*>(kv.value_pages[page]) + value_at);
+    } else {
+      context.kernels().to_half(key, halves, s.head_dim);
+      auto* keys = reinterpret_cast<std::uint16_t*>(kv.key_pages[page]) + key_at;
+      for (Index d = 0; d < s.head_dim; ++d) keys[d * kv_block_keys] = halves[d];
+      context.kernels().to_half(value, reinterpret_cast<std::uint16_t*>(kv.value_pages[page]) + value_at, s.value_dim);
+    }
   }
 }
 
@@ -89,8 +98,7 @@ void NewTokens::make(Context& context, Index unit, Index worker) const {
     for (Index h = first * group; h < end * group; ++h)
       make_head(context, q_, t, h, op_->query_norm, cosine, sine);
     for (Index h = first; h < end; ++h) make_head(context, k_, t, h, op_->key_norm, cosine, sine);
-    append_heads(context, *kv_, kv_->key_pages, kv_->shape.head_dim, k_, t, positions_[t], first, end);
-    append_heads(context, *kv_, kv_->value_pages, kv_->shape.value_dim, v_, t, positions_[t], first, end);
+    append_heads(context, *kv_, k_, v_, t, positions_[t], first, end, arena);
   }
 }
 

@@ -12,9 +12,9 @@ namespace nibble::cpu_ops {
 
 /// Throws where a position has no page.
 void require_page(std::span<std::byte* const> pages, Index position);
-/// Heads [first, end) of one token of x[tokens, kv_heads, dim] into their page, converted to its type.
-void append_heads(const Context& context, const KvView& kv, std::span<std::byte* const> pages, Index dim,
-                  TensorView<const float, 3> x, Index token, Index position, Index first, Index end);
+/// Heads [first, end) of one token of k and v[tokens, kv_heads, dim] into their pages, converted to their type.
+void append_heads(const Context& context, const KvView& kv, TensorView<const float, 3> k,
+                  TensorView<const float, 3> v, Index token, Index position, Index first, Index end, Arena& scratch);
 
 /// A rotation with its frequencies padded to whole vectors; memory from the issuing thread's arena.
 struct Rotation {

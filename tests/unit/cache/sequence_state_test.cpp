@@ -21,7 +21,7 @@ std::vector<LayerState> two_layers(DType dtype) {
 }
 
 float key_at(const KvView& kv, Index token, Index head, Index d) {
-  const Index at = (head * kv_page_tokens + token % kv_page_tokens) * dim + d;
+  const Index t = token % kv_page_tokens, at = ((head * 16 + t / 16) * dim + d) * 16 + t % 16;  // as documented
   const std::byte* page = kv.key_pages[std::size_t(token / kv_page_tokens)];
   return kv.shape.dtype == DType::f32 ? reinterpret_cast<const float*>(page)[at]
                                       : float(reinterpret_cast<const half*>(page)[at]);

@@ -53,8 +53,7 @@ struct Attention {
   static double element(const KvView& kv, bool value, Index token, Index head, Index d) {
     const auto page = static_cast<std::size_t>(token / kv_page_tokens);
     const std::byte* p = value ? kv.value_pages[page] : kv.key_pages[page];
-    const Index dim = value ? kv.shape.value_dim : kv.shape.head_dim;
-    const Index at = (head * kv_page_tokens + token % kv_page_tokens) * dim + d;
+    const Index at = value ? value_index(kv.shape, head, token, d) : key_index(kv.shape, head, token, d);
     if (kv.shape.dtype == DType::f32) return double(reinterpret_cast<const float*>(p)[at]);
     return double(float(reinterpret_cast<const half*>(p)[at]));
   }
@@ -104,8 +103,7 @@ struct AppendKv {
   static void store(const KvView& kv, bool value, Index token, Index head, Index d, float x) {
     const auto page = static_cast<std::size_t>(token / kv_page_tokens);
     std::byte* p = value ? kv.value_pages[page] : kv.key_pages[page];
-    const Index dim = value ? kv.shape.value_dim : kv.shape.head_dim;
-    const Index at = (head * kv_page_tokens + token % kv_page_tokens) * dim + d;
+    const Index at = value ? value_index(kv.shape, head, token, d) : key_index(kv.shape, head, token, d);
     if (kv.shape.dtype == DType::f32) reinterpret_cast<float*>(p)[at] = x;
     else reinterpret_cast<half*>(p)[at] = half(x);
   }
@@ -162,15 +160,15 @@ struct RotateKeys {
     const Index delta[] = {op.delta};
     for (Index t = op.first; t < op.first + op.count; ++t) {
       for (Index h = 0; h < kv.shape.kv_heads; ++h) {
-        const Index at = (h * kv_page_tokens + t % kv_page_tokens) * kv.shape.head_dim;
+        const auto at = [&](Index d) { return key_index(kv.shape, h, t, d); };
         std::byte* page = kv.key_pages[static_cast<std::size_t>(t / kv_page_tokens)];
         const bool f32 = kv.shape.dtype == DType::f32;
         for (Index d = 0; d < kv.shape.head_dim; ++d)
-          x(0, 0, d) = f32 ? reinterpret_cast<float*>(page)[at + d] : float(reinterpret_cast<half*>(page)[at + d]);
+          x(0, 0, d) = f32 ? reinterpret_cast<float*>(page)[at(d)] : float(reinterpret_cast<half*>(page)[at(d)]);
         Rope::reference(op.rope, VectorView<const Index>(delta), x);
         for (Index d = 0; d < kv.shape.head_dim; ++d) {
-          if (f32) reinterpret_cast<float*>(page)[at + d] = x(0, 0, d);
-          else reinterpret_cast<half*>(page)[at + d] = half(x(0, 0, d));
+          if (f32) reinterpret_cast<float*>(page)[at(d)] = x(0, 0, d);
+          else reinterpret_cast<half*>(page)[at(d)] = half(x(0, 0, d));
         }
       }
     }
