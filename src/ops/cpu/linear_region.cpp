@@ -14,6 +14,7 @@ using cpu::panel_rows;
 namespace {
 
 constexpr Index rows_per_block = 192;      ///< of activations, which then stay in L2
+constexpr Index rows_per_normed_block = 96;  ///< what follows on whole rows is one worker's: so much at a time
 constexpr Index task_ops = 4'000'000;      ///< a task of so many operations
 constexpr Index task_bytes = 16 * 1024;    ///< or of so many bytes of weights costs more than its dispatch
 
@@ -25,9 +26,10 @@ struct Split {
 };
 
 /// Every worker gets at least 4 tasks, so that one who is late can be helped, and about 32 where they are large.
-Split split_work(const Context& context, std::span<const RegionOutput> outputs, Index rows, Index terms) {
+Split split_work(const Context& context, std::span<const RegionOutput> outputs, Index rows, Index terms,
+                 Index block_rows) {
   Split s{};
-  const Index blocks = std::max<Index>(1, (rows + rows_per_block - 1) / rows_per_block);
+  const Index blocks = std::max<Index>(1, (rows + block_rows - 1) / block_rows);
   s.rows_per_task = ((rows + blocks - 1) / blocks + 5) / 6 * 6;
   s.row_tasks = (rows + s.rows_per_task - 1) / s.rows_per_task;
   Index panels = 0;
@@ -49,7 +51,8 @@ class Region {
  public:
   Region(Context& context, LinearInput& input, std::span<const RegionOutput> outputs, const RowEpilogue& rows)
       : context_(context), input_(input), outputs_(outputs), rows_(rows),
-        split_(split_work(context, outputs, input.rows(), input.terms())) {
+        split_(split_work(context, outputs, input.rows(), input.terms(),
+                          rows.normed != nullptr ? rows_per_normed_block : rows_per_block)) {
     for (const RegionOutput& o : outputs) tasks_ += tasks_of(o);
     if (rows.normed == nullptr) return;
     open_ = context.arena().take<std::uint32_t>(split_.row_tasks);
@@ -58,8 +61,11 @@ class Region {
 
   void run() {
     context_.executor().run(tasks_ * split_.row_tasks, [&](Index task, Index worker) {
-      const Index block = task % split_.row_tasks;
-      Index piece = task / split_.row_tasks;
+      // Blocks of rows side by side share a panel in cache; one after the other they end at different times, so
+      // that what follows on whole rows runs beside the products of the next.
+      const bool in_turn = rows_.normed != nullptr;
+      const Index block = in_turn ? task / tasks_ : task % split_.row_tasks;
+      Index piece = in_turn ? task % tasks_ : task / split_.row_tasks;
       const RegionOutput* o = outputs_.data();
       for (; piece >= tasks_of(*o); ++o) piece -= tasks_of(*o);
       const Index first = block * split_.rows_per_task,
