@@ -241,13 +241,13 @@ void pack_row(const QuantizedView& v, const CodeMap& m, const PackedLayout& l, I
 }
 
 void fill_panels(ExecutionContext<Backend>& context, const QuantizedView& v, const CodeMap& m,
-                 PackedMatrix<Backend>::Impl& impl, Misfits& misfits) {
+                 PackedMatrix<Backend>::Impl& impl, Index first, Index last, Misfits& misfits) {
   const PackedLayout& l = impl.layout;
   const auto cols = static_cast<std::size_t>(v.cols()), groups = static_cast<std::size_t>(v.groups_per_row());
-  parallel_for(context.executor(), l.panels, 4, [&](Index begin, Index end, Index) {
+  parallel_for(context.executor(), last - first, 4, [&](Index begin, Index end, Index) {
     RowBuffers b{std::vector<std::uint8_t>(cols), std::vector<std::uint8_t>(m.shifts_zero ? groups : 0),
                  std::vector<float>(groups), std::vector<float>(groups)};
-    for (Index p = begin; p < end; ++p) {
+    for (Index p = first + begin; p < first + end; ++p) {
       if (misfits.scale || misfits.min) return;  // this attempt is lost
       std::uint8_t* panel = impl.data + p * l.panel_bytes;
       std::memset(panel, 0, static_cast<std::size_t>(l.panel_bytes));
@@ -269,14 +269,17 @@ PackedLayout shape_layout(Index rows, Index cols) {
 }
 
 std::shared_ptr<const PackedMatrix<Backend>::Impl> pack_codes(ExecutionContext<Backend>& context,
-                                                              const QuantizedView& source) {
+                                                              const QuantizedView& source,
+                                                              const PackedMatrix<Backend>::RowsRead& rows_read) {
   const CodeMap map = map_codes(source);
   if (!map.exact || !fits_records(source.group(), source.cols())) return nullptr;
   PackedLayout layout = code_layout(source, map);
   for (;;) {
     auto impl = std::make_shared<PackedMatrix<Backend>::Impl>(layout, context.memory());
     Misfits misfits;
-    fill_panels(context, source, map, *impl, misfits);
+    for_panel_slabs(layout, source, rows_read, [&](Index first, Index end) {
+      if (!misfits.scale && !misfits.min) fill_panels(context, source, map, *impl, first, end, misfits);
+    });
     if (!misfits.scale && !misfits.min) return impl;
     if (misfits.scale) layout.scale.kind = ParameterKind::f32;
     if (misfits.min) layout.min.kind = ParameterKind::f32;

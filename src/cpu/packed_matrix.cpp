@@ -29,11 +29,11 @@ void finish_dense(PackedLayout& l) {
 /// `row_of(row, out)` gives a row's numbers as they are stored.
 template <class T, class RowOf>
 void fill_dense_panels(ExecutionContext<cpu::Backend>& context, PackedMatrix<cpu::Backend>::Impl& impl,
-                       RowOf&& row_of) {
+                       Index first, Index last, RowOf&& row_of) {
   const PackedLayout& l = impl.layout;
-  parallel_for(context.executor(), l.panels, 4, [&](Index begin, Index end, Index) {
+  parallel_for(context.executor(), last - first, 4, [&](Index begin, Index end, Index) {
     std::vector<T> row(static_cast<std::size_t>(l.cols));
-    for (Index p = begin; p < end; ++p) {
+    for (Index p = first + begin; p < first + end; ++p) {
       std::uint8_t* panel = impl.data + p * l.panel_bytes;
       std::memset(panel, 0, static_cast<std::size_t>(l.panel_bytes));
       for (Index r = p * panel_rows; r < std::min(l.rows, (p + 1) * panel_rows); ++r) {
@@ -54,17 +54,21 @@ PanelKind dense_kind(const QuantizedView& v) {
 }
 
 std::shared_ptr<const PackedMatrix<cpu::Backend>::Impl> pack_dense(ExecutionContext<cpu::Backend>& context,
-                                                                   const QuantizedView& v) {
+                                                                   const QuantizedView& v,
+                                                                   const PackedMatrix<cpu::Backend>::RowsRead& rows_read) {
   PackedLayout l = cpu::shape_layout(v.rows(), v.cols());
   l.kind = dense_kind(v);
   finish_dense(l);
   auto impl = std::make_shared<PackedMatrix<cpu::Backend>::Impl>(l, context.memory());
-  if (l.kind == PanelKind::f32)
-    fill_dense_panels<float>(context, *impl, [&](Index r, std::vector<float>& out) { v.decode_row(r, out); });
-  else
-    fill_dense_panels<std::uint16_t>(context, *impl, [&](Index r, std::vector<std::uint16_t>& out) {
-      std::memcpy(out.data(), v.row_data(r), out.size() * 2);
-    });
+  cpu::for_panel_slabs(l, v, rows_read, [&](Index first, Index end) {
+    if (l.kind == PanelKind::f32)
+      fill_dense_panels<float>(context, *impl, first, end,
+                               [&](Index r, std::vector<float>& out) { v.decode_row(r, out); });
+    else
+      fill_dense_panels<std::uint16_t>(context, *impl, first, end, [&](Index r, std::vector<std::uint16_t>& out) {
+        std::memcpy(out.data(), v.row_data(r), out.size() * 2);
+      });
+  });
   return impl;
 }
 
@@ -108,10 +112,11 @@ PackedMatrix<cpu::Backend>::Impl::~Impl() {
 }
 
 PackedMatrix<cpu::Backend> PackedMatrix<cpu::Backend>::pack(ExecutionContext<cpu::Backend>& context,
-                                                            const QuantizedView& source) {
+                                                            const QuantizedView& source,
+                                                            const RowsRead& rows_read) {
   PackedMatrix packed;
-  if (!source.dense()) packed.impl_ = cpu::pack_codes(context, source);
-  if (packed.impl_ == nullptr) packed.impl_ = pack_dense(context, source);
+  if (!source.dense()) packed.impl_ = cpu::pack_codes(context, source, rows_read);
+  if (packed.impl_ == nullptr) packed.impl_ = pack_dense(context, source, rows_read);
   return packed;
 }
 
@@ -120,7 +125,7 @@ PackedMatrix<cpu::Backend> PackedMatrix<cpu::Backend>::pack(ExecutionContext<cpu
   PackedLayout l = cpu::shape_layout(source.rows(), source.cols());
   finish_dense(l);
   auto impl = std::make_shared<Impl>(l, context.memory());
-  fill_dense_panels<float>(context, *impl, [&](Index r, std::vector<float>& out) {
+  fill_dense_panels<float>(context, *impl, 0, l.panels, [&](Index r, std::vector<float>& out) {
     for (Index k = 0; k < source.cols(); ++k) out[static_cast<std::size_t>(k)] = source(r, k);
   });
   PackedMatrix packed;

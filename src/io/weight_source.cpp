@@ -58,6 +58,8 @@ void GgufWeightSource::release(std::string_view tensor) const noexcept {
   if (const GgufTensor* found = file_.find_tensor(tensor)) file_.file().release(found->bytes);
 }
 
+void GgufWeightSource::release_part(std::span<const std::byte> part) const noexcept { file_.file().release(part); }
+
 // --- memory ----------------------------------------------------------------------------------------------
 
 void MemoryWeightSource::add(std::string name, std::span<const Index> dims, std::uint32_t gguf_type,

@@ -70,7 +70,11 @@ PackedMatrix<cpu::Backend> WeightLoader::matrix(Role role, Index layer, Index ro
     throw Error(Errc::malformed, source_.name() + ": tensor '" + std::string(tensor->name) + "' is given as " +
                                      to_string(Extents<2>{view->rows(), view->cols()}) + " groups, expected " +
                                      to_string(Extents<2>{rows, cols}));
-  auto packed = PackedMatrix<cpu::Backend>::pack(context_, *view);
+  // Row by row: a large embedding would else lie in memory twice.
+  auto packed = PackedMatrix<cpu::Backend>::pack(context_, *view, [&](Index first, Index end) {
+    source_.release_part(view->data().subspan(static_cast<std::size_t>(first * view->row_bytes()),
+                                              static_cast<std::size_t>((end - first) * view->row_bytes())));
+  });
   done(*tensor);
   return packed;
 }

@@ -368,3 +368,21 @@ TEST_CASE("packed codes take the bits they have, and two-level scales stay integ
     CHECK(double(packed.bytes()) * 8 / (64 * 512) == bits);
   }
 }
+
+TEST_CASE("packing tells which rows it has read, once and in order", "[linear][packed]") {
+  Cpu context(on(cpu::Isa::scalar, 2));
+  const auto check = [&](const QuantizedView& source) {
+    Index next = 0, calls = 0;
+    const Packed packed = Packed::pack(context, source, [&](Index first, Index end) {
+      CHECK(first == next);
+      CHECK(end > first);
+      next = end;
+      ++calls;
+    });
+    CHECK(next == source.rows());
+    CHECK(calls > 1);  // the source is larger than what is read at once
+    CHECK(unpack_differences(packed, source) == 0);
+  };
+  check(random_blocks(*find_format("q8_0"), 10007, 1024, 5));
+  check(random_blocks(*find_format("f16"), 10007, 512, 5));
+}

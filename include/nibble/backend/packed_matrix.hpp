@@ -3,6 +3,7 @@
 // a file format; `unpack_row` gives the exact dequantized values back, which tests hold it to.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -17,9 +18,13 @@ template <>
 class NIBBLE_API PackedMatrix<cpu::Backend> {
  public:
   PackedMatrix() = default;
+  /// Called when rows [first, end) have been read, in ascending order, so that a source may let go of them; they
+  /// must stay readable.
+  using RowsRead = std::function<void(Index first, Index end)>;
   /// Packs any quantized or dense matrix; the source may be released afterwards. Work is split over
   /// `context`'s executor. Throws Error{unsupported} for a format no kernel reads.
-  static PackedMatrix pack(ExecutionContext<cpu::Backend>& context, const QuantizedView& source);
+  static PackedMatrix pack(ExecutionContext<cpu::Backend>& context, const QuantizedView& source,
+                           const RowsRead& rows_read = {});
   /// Packs FP32 weights as they are.
   static PackedMatrix pack(ExecutionContext<cpu::Backend>& context, MatrixView<const float> source);
 

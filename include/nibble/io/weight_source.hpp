@@ -71,6 +71,8 @@ class NIBBLE_API WeightSource {
   virtual const std::string& name() const = 0;
   /// The caller is done with a tensor's bytes for now; they stay readable.
   virtual void release(std::string_view /*name*/) const noexcept {}
+  /// The same for a part of a tensor's bytes.
+  virtual void release_part(std::span<const std::byte> /*part*/) const noexcept {}
 
   /// find(), but an absent tensor is Error{malformed} naming source and tensor.
   StoredTensor require(std::string_view name) const;
@@ -89,6 +91,7 @@ class NIBBLE_API GgufWeightSource final : public WeightSource {
   const Metadata& metadata() const override { return file_.metadata(); }
   const std::string& name() const override { return file_.name(); }
   void release(std::string_view name) const noexcept override;
+  void release_part(std::span<const std::byte> part) const noexcept override;
   const GgufFile& file() const noexcept { return file_; }
 
  private:

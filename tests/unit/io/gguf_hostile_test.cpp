@@ -167,7 +167,7 @@ TEST_CASE("a value cut anywhere is refused", "[gguf]") {
     files.push_back(file_with_value(t, value));
     Raw array;
     array.num(t).num(std::uint64_t{2});
-    for (int i = 0; i < 2; ++i) array.bytes.insert(array.bytes.end(), value.bytes.begin(), value.bytes.end());
+    for (int i = 0; i < 2; ++i) array.raw(value.bytes.data(), value.bytes.size());
     files.push_back(file_with_value(id(Type::array), array));
   }
   for (const Raw& whole : files) {
