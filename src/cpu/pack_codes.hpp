@@ -10,8 +10,8 @@ namespace nibble::cpu {
 
 /// Panels [first, end) at a time, a few MiB of source each.
 template <class Body>
-void for_panel_slabs(const PackedLayout& l, const QuantizedView& source, const PackedMatrix<Backend>::RowsRead& rows_read,
-                     Body&& body) {
+void for_panel_slabs(const PackedLayout& l, const QuantizedView& source,
+                     const PackedMatrix<Backend>::RowsRead& rows_read, Body&& body) {
   constexpr Index slab_bytes = Index{8} << 20;
   const Index step = std::max<Index>(1, slab_bytes / std::max<Index>(1, source.row_bytes() * panel_rows));
   for (Index first = 0; first < l.panels; first += step) {

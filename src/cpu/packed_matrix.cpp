@@ -53,13 +53,14 @@ PanelKind dense_kind(const QuantizedView& v) {
                                       : PanelKind::f32;
 }
 
-std::shared_ptr<const PackedMatrix<cpu::Backend>::Impl> pack_dense(ExecutionContext<cpu::Backend>& context,
-                                                                   const QuantizedView& v,
-                                                                   const PackedMatrix<cpu::Backend>::RowsRead& rows_read) {
+using Impl = PackedMatrix<cpu::Backend>::Impl;
+
+std::shared_ptr<const Impl> pack_dense(ExecutionContext<cpu::Backend>& context, const QuantizedView& v,
+                                       const PackedMatrix<cpu::Backend>::RowsRead& rows_read) {
   PackedLayout l = cpu::shape_layout(v.rows(), v.cols());
   l.kind = dense_kind(v);
   finish_dense(l);
-  auto impl = std::make_shared<PackedMatrix<cpu::Backend>::Impl>(l, context.memory());
+  auto impl = std::make_shared<Impl>(l, context.memory());
   cpu::for_panel_slabs(l, v, rows_read, [&](Index first, Index end) {
     if (l.kind == PanelKind::f32)
       fill_dense_panels<float>(context, *impl, first, end,
