@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Linear layers, y = x W^T, with what surrounds them folded in: a norm of the input, an epilogue on the
 // output, several weights on one input, the gate of a feed-forward network. Each op is one parallel region
-// (FeedForward: two). The input is normalized and quantized once for all weights that read it, and no result
-// depends on the number of threads or of tokens in the batch: FP32 sums over K in fixed order.
+// (FeedForward: two), and one more where a norm follows many rows. The input is normalized and quantized once
+// for all weights that read it, and no result depends on the number of threads or of tokens in the batch:
+// FP32 sums over K in fixed order.
 #pragma once
 
 #include <span>
@@ -21,7 +22,7 @@ struct None {};                                  ///< y = t
 struct Bias { VectorView<const float> bias; };   ///< y = t + bias[rows(out)]
 struct Add { VectorView<const float> bias{}; };  ///< y = y + (t + bias): the residual connection; bias may be empty
 /// y = f(norm(t + bias)), or y += norm(t + bias) (Gemma's norms after a branch; Linear -> LayerNorm -> GELU of
-/// encoders). Done by whoever finishes a block of rows last.
+/// encoders). Few rows: by whoever ends the region's last task; many: in a region of its own.
 struct Normed {
   enum class Then { store, gelu_erf, gelu_tanh, add } then = Then::store;
   FoldedNorm norm{};

@@ -134,10 +134,12 @@ const InputRows& LinearInput::ready(Index first, Index end, Index worker) {
     own.made = true;
     return own.rows;
   }
-  if (blocks_.size() > 0)
-    blocks_.ensure(first / block_rows_, (end - 1) / block_rows_ + 1, worker, [&](Index block) {
+  if (blocks_.size() > 0) {
+    const Index begin = first / block_rows_, past = (end - 1) / block_rows_ + 1;
+    blocks_.ensure(begin, past, worker * (past - begin) / context_.concurrency(), [&](Index block) {
       make_rows(block * block_rows_, std::min(count_, (block + 1) * block_rows_), worker, shared_);
     });
+  }
   return shared_;
 }
 

@@ -14,7 +14,7 @@ using cpu::panel_rows;
 namespace {
 
 constexpr Index rows_per_block = 192;      ///< of activations, which then stay in L2
-constexpr Index rows_per_normed_block = 96;  ///< what follows on whole rows is one worker's: so much at a time
+constexpr Index few_rows = 16;             ///< up to here what follows on whole rows is the last worker's
 constexpr Index task_ops = 4'000'000;      ///< a task of so many operations
 constexpr Index task_bytes = 16 * 1024;    ///< or of so many bytes of weights costs more than its dispatch
 
@@ -26,10 +26,9 @@ struct Split {
 };
 
 /// Every worker gets at least 4 tasks, so that one who is late can be helped, and about 32 where they are large.
-Split split_work(const Context& context, std::span<const RegionOutput> outputs, Index rows, Index terms,
-                 Index block_rows) {
+Split split_work(const Context& context, std::span<const RegionOutput> outputs, Index rows, Index terms) {
   Split s{};
-  const Index blocks = std::max<Index>(1, (rows + block_rows - 1) / block_rows);
+  const Index blocks = std::max<Index>(1, (rows + rows_per_block - 1) / rows_per_block);
   s.rows_per_task = ((rows + blocks - 1) / blocks + 5) / 6 * 6;
   s.row_tasks = (rows + s.rows_per_task - 1) / s.rows_per_task;
   Index panels = 0;
@@ -51,28 +50,25 @@ class Region {
  public:
   Region(Context& context, LinearInput& input, std::span<const RegionOutput> outputs, const RowEpilogue& rows)
       : context_(context), input_(input), outputs_(outputs), rows_(rows),
-        split_(split_work(context, outputs, input.rows(), input.terms(),
-                          rows.normed != nullptr ? rows_per_normed_block : rows_per_block)) {
+        split_(split_work(context, outputs, input.rows(), input.terms())) {
     for (const RegionOutput& o : outputs) tasks_ += tasks_of(o);
-    if (rows.normed == nullptr) return;
-    open_ = context.arena().take<std::uint32_t>(split_.row_tasks);
-    for (std::uint32_t& n : open_) n = static_cast<std::uint32_t>(tasks_);
+    open_ = static_cast<std::uint32_t>(tasks_);
   }
 
   void run() {
     context_.executor().run(tasks_ * split_.row_tasks, [&](Index task, Index worker) {
-      // Blocks of rows side by side share a panel in cache; one after the other they end at different times, so
-      // that what follows on whole rows runs beside the products of the next.
-      const bool in_turn = rows_.normed != nullptr;
-      const Index block = in_turn ? task / tasks_ : task % split_.row_tasks;
-      Index piece = in_turn ? task % tasks_ : task / split_.row_tasks;
+      const Index block = task % split_.row_tasks;
+      Index piece = task / split_.row_tasks;
       const RegionOutput* o = outputs_.data();
       for (; piece >= tasks_of(*o); ++o) piece -= tasks_of(*o);
       const Index first = block * split_.rows_per_task,
                   end = std::min(input_.rows(), first + split_.rows_per_task);
       run_task(*o, piece * split_.panels_per_task, first, end, worker);
-      if (rows_.normed != nullptr && is_last(block)) finish_rows(first, end);
+      if (finishes_itself() && open_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        for (Index r = first; r < end; ++r) finish_row(r);
     });
+    if (rows_.normed == nullptr || finishes_itself()) return;
+    for_rows(context_, input_.rows(), rows_.sums.cols() * 4, [&](Index r) { finish_row(r); });
   }
 
  private:
@@ -134,26 +130,21 @@ class Region {
     }
   }
 
-  /// Whether the calling task was the last of its rows; then all of them are visible to it.
-  bool is_last(Index block) const {
-    const std::atomic_ref<std::uint32_t> open(open_[static_cast<std::size_t>(block)]);
-    return open.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  }
+  /// Few rows are finished by whoever ends the last task, when all sums are visible to it.
+  bool finishes_itself() const noexcept { return rows_.normed != nullptr && input_.rows() <= few_rows; }
 
-  void finish_rows(Index first, Index end) const {
+  void finish_row(Index r) const {
     const cpu::KernelTable& k = context_.kernels();
     const epilogue::Normed& e = *rows_.normed;
     const Index cols = rows_.sums.cols();
-    for (Index r = first; r < end; ++r) {
-      float* t = rows_.sums.data() + r * rows_.sums.stride(0);
-      float* y = rows_.y.data() + r * rows_.y.stride(0);
-      if (e.norm.present()) apply_norm(k, e.norm, t, t, cols);
-      switch (e.then) {
-        case epilogue::Normed::Then::store: if (t != y) std::copy_n(t, cols, y); break;
-        case epilogue::Normed::Then::gelu_erf: k.gelu_erf(t, y, cols); break;
-        case epilogue::Normed::Then::gelu_tanh: k.gelu_tanh(t, y, cols); break;
-        case epilogue::Normed::Then::add: k.add(t, y, y, cols); break;
-      }
+    float* t = rows_.sums.data() + r * rows_.sums.stride(0);
+    float* y = rows_.y.data() + r * rows_.y.stride(0);
+    if (e.norm.present()) apply_norm(k, e.norm, t, t, cols);
+    switch (e.then) {
+      case epilogue::Normed::Then::store: if (t != y) std::copy_n(t, cols, y); break;
+      case epilogue::Normed::Then::gelu_erf: k.gelu_erf(t, y, cols); break;
+      case epilogue::Normed::Then::gelu_tanh: k.gelu_tanh(t, y, cols); break;
+      case epilogue::Normed::Then::add: k.add(t, y, y, cols); break;
     }
   }
 
@@ -162,8 +153,8 @@ class Region {
   std::span<const RegionOutput> outputs_;
   RowEpilogue rows_;
   Split split_;
-  Index tasks_ = 0;                    ///< per block of rows
-  std::span<std::uint32_t> open_{};    ///< tasks left, per block of rows
+  Index tasks_ = 0;  ///< per block of rows
+  std::atomic<std::uint32_t> open_{0};  ///< tasks left of the only block, where rows are few
 };
 
 }  // namespace

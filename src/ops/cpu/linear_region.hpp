@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One parallel region of matrix products: one input, one or more weights, an epilogue on each tile of sums
-// while it is in L1, and possibly one on whole rows, run by whoever finishes a block of rows last.
+// while it is in L1, and possibly one on whole rows.
 #pragma once
 
 #include "nibble/ops/linear.hpp"
@@ -21,7 +21,8 @@ struct RegionOutput {
   const cpu::QuantizedRows* quantized = nullptr;  ///< where the result goes as INT8 groups instead of to y
 };
 
-/// What happens to a row when all its outputs are stored; empty where nothing does.
+/// What happens to a row when all its outputs are stored; empty where nothing does. For few rows it is done by
+/// whoever ends the last task, for many in a region of its own, where all can take part.
 struct RowEpilogue {
   const epilogue::Normed* normed = nullptr;
   MatrixView<float> sums{};  ///< rows as the products stored them

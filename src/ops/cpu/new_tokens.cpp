@@ -73,7 +73,8 @@ NewTokens::NewTokens(Arena& arena, const CachedAttention& op, const Rotation& ro
     : op_(&op), rotation_(&rotation), q_(q), k_(k), v_(v), positions_(positions), kv_(&kv) {
   const Index tokens = positions.size();
   parts_ = tokens <= few_tokens ? kv.shape.kv_heads : 1;
-  unit_tokens_ = std::max<Index>(1, unit_elements / ((q.extent(1) + k.extent(1)) * q.extent(2)));
+  // Keys of a block lie side by side: a unit of less would share its lines with another worker's.
+  unit_tokens_ = std::max(kv_block_keys, unit_elements / ((q.extent(1) + k.extent(1)) * q.extent(2)));
   token_units_ = (tokens + unit_tokens_ - 1) / unit_tokens_;
   units_ = OnceBlocks(arena, parts_ * token_units_);
 }
@@ -105,7 +106,7 @@ void NewTokens::make(Context& context, Index unit, Index worker) const {
 void NewTokens::ready(Context& context, Index kv_head, Index worker) {
   if (op_ == nullptr) return;
   const Index part = parts_ == 1 ? 0 : kv_head;
-  units_.ensure(part * token_units_, (part + 1) * token_units_, worker,
+  units_.ensure(part * token_units_, (part + 1) * token_units_, worker * token_units_ / context.concurrency(),
                 [&](Index unit) { make(context, unit, worker); });
 }
 

@@ -23,13 +23,14 @@ class OnceBlocks {
   Index size() const noexcept { return static_cast<Index>(states_.size()); }
 
   /// Calls make(block) for each of blocks [first, end) that nobody made, and returns when all are made and
-  /// visible. `worker` spreads workers that need the same blocks. When make throws, so does this, and the
-  /// block is anybody's again.
+  /// visible. The first to try is number `start` of them: workers that need the same blocks begin apart, so
+  /// that neighbouring ones, whose results may share cache lines, are mostly one worker's. When make throws,
+  /// so does this, and the block is anybody's again.
   template <class Make>
-  void ensure(Index first, Index end, Index worker, const Make& make) {
+  void ensure(Index first, Index end, Index start, const Make& make) {
     const Index count = end - first;
     bool busy = false;
-    for (Index i = 0; i < count; ++i) busy |= !try_block(first + (i + worker) % count, make);
+    for (Index i = 0; i < count; ++i) busy |= !try_block(first + (i + start) % count, make);
     for (Index i = 0; busy && i < count; ++i)
       for (int spins = 0; !try_block(first + i, make); ++spins)
         if (spins > 64) std::this_thread::yield();  // its maker may have lost its processor
