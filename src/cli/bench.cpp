@@ -31,13 +31,14 @@ std::int64_t peak_rss_bytes() {
 struct Rate {
   double best = 0;
   RunningMean mean;
-  ReportValue::List all{};
+  std::vector<double> all;
   void add(Index tokens, double seconds) {
     const double rate = static_cast<double>(tokens) / std::max(seconds, 1e-9);
     best = std::max(best, rate);
     mean.add(rate);
     all.push_back(rate);
   }
+  ReportValue::List list() const { return {all.begin(), all.end()}; }
 };
 
 class Bench {
@@ -212,7 +213,7 @@ int bench(const BenchOptions& o) {
   report.add("isa", cpu::to_string(context.isa()));
   report.add("numerics", context.numerics() == Numerics::exact ? "exact" : "fast");
   report.add("prompt_tokens", o.prompt).add("decode_tokens", o.decode).add("repetitions", o.repetitions);
-  report.add("prefill_repetitions", prefill.all).add("decode_repetitions", decode.all);
+  report.add("prefill_repetitions", prefill.list()).add("decode_repetitions", decode.list());
   RooflineRates rates;
   measure_rates(options, context.concurrency(), model.weight_bytes(), report, rates);
   bar.update(steps, steps);
