@@ -78,7 +78,8 @@ function(nibble_add_isa isa)
   if(NOT isa STREQUAL "scalar")
     target_link_libraries(${target} PRIVATE nibble_xsimd)
   endif()
-  # Unoptimized vector code is useless even in debug builds (at -O2 g++ 12 keeps tiles in memory), and only optimized code keeps the inline
+  # Unoptimized vector code is useless even in debug builds (at -O2 g++ 12 keeps tiles in memory), and only
+  # optimized code keeps the inline
   # functions of <immintrin.h> and xsimd out of the symbol table. Without exceptions and run-time types no
   # weak helper symbols of theirs leave the unit either.
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Release>>:-O3> -fno-exceptions -fno-rtti ${flags})
