@@ -79,9 +79,11 @@ bool has_min(const QuantizedView& v, const CodeMap& m) {
 
 constexpr Index super_group = 256;  ///< columns under one upper scale of two levels
 
-/// Two-level scales of a block format whose upper level is one block of 256 weights.
+/// Two-level scales that records can keep: one upper scale per 256 columns, a lower one per 16 or 32.
 bool has_levels(const QuantizedView& v) {
-  return v.format() != nullptr && v.format()->levels != nullptr && v.format()->block_size == super_group;
+  const FormatInfo* f = v.format();
+  return f != nullptr && f->levels != nullptr && f->block_size == super_group &&
+         (f->sub_group == 16 || f->sub_group == chunk_cols);
 }
 
 Index parameter_bytes(const PackedLayout& l, const ParameterPlace& p) {

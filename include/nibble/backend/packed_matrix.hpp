@@ -18,8 +18,8 @@ template <>
 class NIBBLE_API PackedMatrix<cpu::Backend> {
  public:
   PackedMatrix() = default;
-  /// Called when rows [first, end) have been read, in ascending order, so that a source may let go of them; they
-  /// must stay readable.
+  /// Called on the packing thread when rows [first, end) have been read, in ascending order, so that a source may let
+  /// go of their pages; they must stay readable, since a matrix whose scales do not fit FP16 is read a second time.
   using RowsRead = std::function<void(Index first, Index end)>;
   /// Packs any quantized or dense matrix; the source may be released afterwards. Work is split over
   /// `context`'s executor. Throws Error{unsupported} for a format no kernel reads.
