@@ -13,7 +13,7 @@ set(NIBBLE_ISA_FLAGS_avxvnni ${nibble_avx2} -mavxvnni)
 set(NIBBLE_ISA_FLAGS_avx512 ${nibble_avx512})
 set(NIBBLE_ISA_FLAGS_avx512vnni ${nibble_avx512vnni})
 set(NIBBLE_ISA_FLAGS_avx512fp16 ${nibble_avx512vnni} -mavx512bf16 -mavx512fp16)
-set(NIBBLE_ISA_FLAGS_amx ${nibble_avx512vnni} -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16)
+set(NIBBLE_ISA_FLAGS_amx ${nibble_avx512vnni} -mavx512bf16 -mamx-tile -mamx-bf16)
 set(NIBBLE_ISA_FLAGS_neon "")
 set(NIBBLE_ISA_FLAGS_neondot -march=armv8.2-a+dotprod)
 set(NIBBLE_ISA_FLAGS_neoni8mm -march=armv8.2-a+dotprod+i8mm)
@@ -43,10 +43,11 @@ set(NIBBLE_ISA_OBJECTS "")
 set(NIBBLE_ISA_DEFINITIONS "")
 
 # For tests: the units named here are built without the instructions that their name adds, which their headers
-# then compute exactly with others (avxvnni with AVX2, avx512vnni with AVX-512), and run on any machine with those.
-set(NIBBLE_EMULATED_ISAS "" CACHE STRING "instruction sets to emulate, for tests: avxvnni;avx512vnni")
+# then compute exactly with others (avxvnni with AVX2, avx512vnni and amx with AVX-512), and run on any machine with those.
+set(NIBBLE_EMULATED_ISAS "" CACHE STRING "instruction sets to emulate, for tests: avxvnni;avx512vnni;amx")
 set(NIBBLE_EMULATION_avxvnni ${nibble_avx2})
 set(NIBBLE_EMULATION_avx512vnni ${nibble_avx512})
+set(NIBBLE_EMULATION_amx ${nibble_avx512})
 
 # Called from src/: makes nibble_isa_<isa> and appends to the three lists above in the caller's scope.
 function(nibble_add_isa isa)

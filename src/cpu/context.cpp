@@ -24,6 +24,7 @@ void ExecutionContext<cpu::Backend>::init(const ContextOptions& options) {
   kernels_ = &cpu::kernels_of(isa_);
   memory_ = options.memory;
   numerics_ = options.numerics;
+  batch_invariant_ = options.batch_invariant;
   trace_ = options.trace;
   stop_ = options.stop;
   arena_ = std::make_unique<Arena>(memory_);

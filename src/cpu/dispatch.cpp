@@ -4,11 +4,16 @@
 // (cmake/isa.cmake) let the compiler use.
 #include "cpu/dispatch.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include "nibble/core/error.hpp"
@@ -38,6 +43,11 @@
 #define NIBBLE_IF_avx512vnni(...) __VA_ARGS__
 #else
 #define NIBBLE_IF_avx512vnni(...)
+#endif
+#if defined(NIBBLE_HAVE_ISA_AMX)
+#define NIBBLE_IF_amx(...) __VA_ARGS__
+#else
+#define NIBBLE_IF_amx(...)
 #endif
 
 namespace nibble::cpu {
@@ -106,6 +116,27 @@ bool has_avx512vnni() noexcept {
   return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
 #endif
 }
+/// Linux saves tiles only for processes that asked for it; the answer holds for all threads, present and future. It
+/// is no where a thread has a signal stack too small for them.
+bool may_use_tiles() noexcept {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  constexpr int request_permission = 0x1023, tile_data = 18;
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
+}
+bool has_amx() noexcept {
+#if defined(NIBBLE_EMULATES_AMX)
+  return has_avx512vnni();
+#else
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned bf16_tiles = 1u << 22, tiles = 1u << 24, bf16_vectors = 1u << 5;
+  if (!has_avx512vnni() || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & bf16_tiles) == 0 || (d & tiles) == 0) return false;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bf16_vectors) != 0 && may_use_tiles();
+#endif
+}
 #endif
 
 bool machine_has(Isa isa) noexcept {
@@ -116,6 +147,7 @@ bool machine_has(Isa isa) noexcept {
     case Isa::avx512: return has_avx512();
     case Isa::avxvnni: return has_avxvnni();
     case Isa::avx512vnni: return has_avx512vnni();
+    case Isa::amx: return has_amx();
 #endif
     default: return false;
   }
@@ -129,6 +161,7 @@ bool compiled_in(Isa isa) noexcept {
     NIBBLE_CASE(avxvnni)
     NIBBLE_CASE(avx512)
     NIBBLE_CASE(avx512vnni)
+    NIBBLE_CASE(amx)
     default: return false;
   }
 #undef NIBBLE_CASE
@@ -145,12 +178,12 @@ KernelTable best_up_to(Isa level) noexcept {
   return t;
 }
 
-/// Everything but the optional pair `widen`, `dot_tile`.
+/// Kernels that a level may lack; others do their work.
+constexpr std::array<std::string_view, 5> optional{"widen", "dot_tile", "round_row", "round_panel", "dot_rounded"};
+
 bool complete(const KernelTable& t) noexcept {
   bool all = true;
-#define NIBBLE_CHECK(name, signature) \
-  all = all &&                        \
-        (t.name != nullptr || std::string_view(#name) == "widen" || std::string_view(#name) == "dot_tile");
+#define NIBBLE_CHECK(name, signature) all = all && (t.name != nullptr || std::ranges::count(optional, #name) > 0);
   NIBBLE_CPU_KERNELS(NIBBLE_CHECK)
 #undef NIBBLE_CHECK
   return all;

@@ -55,6 +55,23 @@ struct WidePanel {
   std::int32_t zero;    ///< of these codes; widen sets it
 };
 
+/// Activations rounded to BF16 in tiles of 16 rows x 32 columns, 1 KiB; the tiles of 16 rows follow each other along
+/// the columns, which are padded with zeros. What lies in rows that do not exist does not matter.
+struct RoundedRows {
+  std::uint16_t* tiles;
+  i64 chunks;
+};
+
+/// c[m, 32] (+)= rounded rows times a rounded panel. c has room for whole tiles of 16 rows.
+struct RoundedProduct {
+  const std::uint16_t* a;  ///< first tile
+  i64 a_stride;            ///< elements from 16 rows to the next 16
+  const std::uint16_t* b;  ///< [chunks][2][512]
+  float* c;
+  i64 m, chunks;
+  bool accumulate;
+};
+
 /// One key page against a block of query rows; see ops/cpu/attention.cpp.
 struct SoftmaxTile {
   float* scores;  ///< [rows, stride], replaced by exp(score - max of the row)
@@ -92,6 +109,12 @@ using WidenFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, WideP
 /// DotSmall.
 using DotTileFn = void (*)(const PackedLayout& l, const WidePanel& a, const WidePanel& b,
                            const QuantizedRows& x, i64 row, i64 m, float* c);
+using RoundRowFn = void (*)(const float* x, i64 cols, i64 row, const RoundedRows& out);
+/// Chunks [first, first + count) of a panel of codes as BF16 tiles: out[chunk][rows 0-15, 16-31][16 pairs of
+/// columns][16 rows][2].
+using RoundPanelFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count,
+                              std::uint16_t* out);
+using DotRoundedFn = void (*)(const RoundedProduct& p);
 using SoftmaxTileFn = void (*)(const SoftmaxTile& t);
 /// Merges a page's (max, sum, values[dim]) into the running ones; a page with sum 0 changes nothing.
 using MergePageFn = void (*)(float page_max, float page_sum, const float* page_values, float* max, float* sum,
@@ -127,14 +150,17 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(dot_small, DotSmallFn)             \
   X(widen, WidenFn)                    \
   X(dot_tile, DotTileFn)               \
+  X(round_row, RoundRowFn)             \
+  X(round_panel, RoundPanelFn)         \
+  X(dot_rounded, DotRoundedFn)         \
   X(softmax_tile, SoftmaxTileFn)       \
   X(merge_page, MergePageFn)           \
   X(probe_dot, ProbeFn)                \
   X(probe_fma, ProbeFn)                \
   X(probe_read, ProbeReadFn)
 
-/// The best kernel of each name up to some instruction set. Null: this level has none (only the tile pair
-/// `widen`, `dot_tile` may be missing; `dot_small` then does its work).
+/// The best kernel of each name up to some instruction set. Null: this level has none. Only these may be missing:
+/// `widen` with `dot_tile`, and the three of BF16 tiles; `dot_small` then does their work.
 struct KernelTable {
 #define NIBBLE_MEMBER(name, signature) signature name = nullptr;
   NIBBLE_CPU_KERNELS(NIBBLE_MEMBER)

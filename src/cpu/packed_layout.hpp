@@ -29,6 +29,7 @@ namespace nibble::cpu {
 
 inline constexpr std::int64_t panel_rows = 32;
 inline constexpr std::int64_t chunk_cols = 32;
+inline constexpr std::int64_t rounded_rows = 16;  ///< activations in a BF16 tile
 
 enum class PanelKind : std::uint8_t { codes, f32, f16, bf16 };
 

@@ -2,12 +2,15 @@
 // The GGUF parser: header, keys, tensor infos, data section, in file order, each checked before it is used.
 #include "nibble/io/gguf.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
 #include "io/byte_cursor.hpp"
 #include "io/metadata_parser.hpp"
 #include "nibble/core/checked.hpp"
+#include "nibble/io/weight_source.hpp"
 
 namespace nibble {
 
@@ -35,6 +38,7 @@ class GgufParser {
   GgufTensor tensor_info(std::uint64_t index);
   void read_dims(GgufTensor& tensor, const std::string& what);
   const GgufTypeInfo* read_type(const std::string& what);
+  static std::uint64_t bytes_of(const GgufTensor& tensor);
   void place_data();
   void check_offset(const GgufTensor& tensor, std::uint64_t bytes, std::uint64_t expected,
                     std::uint64_t available) const;
@@ -159,6 +163,16 @@ const GgufTypeInfo* GgufParser::read_type(const std::string& what) {
   throw Error(Errc::unsupported, what + " has the unknown type " + std::to_string(id));
 }
 
+/// Where a dimension is zero the others must still make a size that can be written again.
+std::uint64_t GgufParser::bytes_of(const GgufTensor& tensor) {
+  std::array<Index, 4> dims{};
+  const auto rank = static_cast<std::size_t>(tensor.rank);
+  std::reverse_copy(tensor.ne.begin(), tensor.ne.begin() + tensor.rank, dims.begin());
+  const auto bytes = try_invoke([&] { return stored_bytes(*tensor.type, {dims.data(), rank}); });
+  if (!bytes) throw Error(Errc::malformed, "tensor '" + printable(tensor.name) + "': " + bytes.error().what());
+  return *bytes;
+}
+
 void GgufParser::place_data() {
   const std::uint64_t size = file_.file_.size();
   const auto alignment = std::uint64_t{file_.alignment_};
@@ -167,9 +181,8 @@ void GgufParser::place_data() {
   std::uint64_t expected = 0;  // where the next tensor must start
   std::uint64_t used = 0;
   for (GgufTensor& tensor : file_.tensors_) {
-    const auto blocks = static_cast<std::uint64_t>(tensor.elements()) / tensor.type->block_size;
     const std::string what = "size of tensor '" + printable(tensor.name) + "'";
-    const std::uint64_t bytes = checked::mul(blocks, std::uint64_t{tensor.type->block_bytes}, what.c_str());
+    const std::uint64_t bytes = bytes_of(tensor);
     check_offset(tensor, bytes, expected, available);
     if (bytes > 0) {
       tensor.bytes = file_.file_.bytes().subspan(static_cast<std::size_t>(file_.data_offset_ + tensor.offset),

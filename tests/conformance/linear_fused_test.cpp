@@ -59,7 +59,9 @@ void everywhere(Body&& body) {
   for (const cpu::Isa isa : cpu::available_isas())
     for (const Numerics numerics : {Numerics::fast, Numerics::exact})
       for (const Index threads : {1, 3}) {
-        Cpu context(on(isa, threads, numerics));
+        ContextOptions options = on(isa, threads, numerics);
+        options.batch_invariant = threads == 1;
+        Cpu context(options);
         for (const Index m : row_counts) {
           if (isa == cpu::Isa::scalar && m > 40) continue;
           INFO(cpu::to_string(isa) << (numerics == Numerics::fast ? " fast, " : " exact, ") << threads << " threads, "

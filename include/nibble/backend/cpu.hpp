@@ -33,13 +33,17 @@ NIBBLE_API std::vector<Isa> available_isas();
 }  // namespace cpu
 
 /// How linear layers compute. `exact` multiplies FP32 activations with the dequantized weights and is the
-/// yardstick of evaluation; `fast` quantizes activations to INT8 in small groups for integer dot products.
+/// yardstick of evaluation; `fast` quantizes activations to INT8 in small groups for integer dot products, or, where
+/// the machine multiplies BF16 tiles and rows are many, rounds activations and weights to BF16, which loses less.
 enum class Numerics { fast, exact };
 
 struct ContextOptions {
   Index threads = 0;               ///< including the caller; 0 = all available processors
   std::optional<cpu::Isa> isa{};   ///< highest level to use; empty = best available
   Numerics numerics = Numerics::fast;
+  /// The bits of a row are the same alone, in any batch and in any cut of a prompt, in the fast mode too: it then
+  /// leaves BF16 tiles alone. They never depend on the number of threads.
+  bool batch_invariant = false;
   MemoryResource* memory = default_memory();  ///< scratch
   TraceSink* trace = nullptr;      ///< must outlive the context
   std::stop_token stop{};          ///< checked between layers: work ends with Error{cancelled}
@@ -71,6 +75,7 @@ class NIBBLE_API ExecutionContext<cpu::Backend> {
 
   Numerics numerics() const noexcept { return numerics_; }
   void set_numerics(Numerics n) noexcept { numerics_ = n; }
+  bool batch_invariant() const noexcept { return batch_invariant_; }
   TraceSink* trace() const noexcept { return trace_; }
   const std::stop_token& stop() const noexcept { return stop_; }
   void set_stop(std::stop_token stop) noexcept { stop_ = std::move(stop); }
@@ -86,6 +91,7 @@ class NIBBLE_API ExecutionContext<cpu::Backend> {
   const cpu::KernelTable* kernels_ = nullptr;
   MemoryResource* memory_ = nullptr;
   Numerics numerics_ = Numerics::fast;
+  bool batch_invariant_ = false;
   TraceSink* trace_ = nullptr;
   std::stop_token stop_;
 };

@@ -2,10 +2,6 @@
 // Reading packed panels in any instruction set: dequantization to floats, and the page kernels of attention.
 #pragma once
 
-static inline F code_value(const PackedLayout& l, I code) {
-  return l.has_codebook ? lookup16(l.code_values, code) : to_float(sub_i(code, set1_i(l.zero)));
-}
-
 /// W rows of one chunk from row r on: value = scale * C - min, two roundings as the formats define it.
 template <int Bits>
 static inline void dequantize_rows(const PackedLayout& l, const ChunkCursor& at, i64 r, float* out) {

@@ -35,7 +35,7 @@ void run_one(Context& context, MatrixView<const float> x, const FoldedNorm& norm
   require_rows("Linear", "y", output.y);
   if (output.y.empty()) return;
   const ArenaScope scope(context.arena());
-  LinearInput input(context, x, norm, needs_of(context, {&output, 1}, refined));
+  LinearInput input(context, x, norm, needs_of(context, {&output, 1}, x.rows(), refined));
   run_region(context, input, {&output, 1});
 }
 
@@ -105,7 +105,7 @@ NIBBLE_API void Kernel<Linear<epilogue::Normed>, cpu::Backend>::run(Context& con
   if (y.empty()) return;
   const ArenaScope scope(context.arena());
   const RegionOutput product{.w = w.impl()};
-  LinearInput input(context, x, op.norm, needs_of(context, {&product, 1}, op.refined));
+  LinearInput input(context, x, op.norm, needs_of(context, {&product, 1}, x.rows(), op.refined));
   run_normed(context, input, op.epilogue, w, y);
 }
 
@@ -127,7 +127,7 @@ NIBBLE_API void Kernel<LinearGroup, cpu::Backend>::run(Context& context, const L
   }
   if (count == 0) return;
   const std::span<const RegionOutput> region(list.data(), count);
-  LinearInput input(context, x, op.norm, needs_of(context, region, op.refined));
+  LinearInput input(context, x, op.norm, needs_of(context, region, x.rows(), op.refined));
   run_region(context, input, region);
 }
 
@@ -142,7 +142,7 @@ NIBBLE_API void Kernel<GatedLinear, cpu::Backend>::run(Context& context, const G
   const ArenaScope scope(context.arena());
   RegionOutput output = gated_output(context, op, gate, up);
   output.y = y;
-  LinearInput input(context, x, op.norm, needs_of(context, {&output, 1}, op.refined));
+  LinearInput input(context, x, op.norm, needs_of(context, {&output, 1}, x.rows(), op.refined));
   run_region(context, input, {&output, 1});
 }
 
@@ -159,8 +159,16 @@ NIBBLE_API void Kernel<FeedForward, cpu::Backend>::run(Context& context, const F
   const ArenaScope scope(context.arena());
   const epilogue::Normed residual{epilogue::Normed::Then::add, op.post, op.bias};
   RegionOutput inner = gated_output(context, op.inner, gate, up);
-  LinearInput input(context, x, op.inner.norm, needs_of(context, {&inner, 1}, op.inner.refined));
-  if (uses_codes(context, *down.impl()) && !op.refined) {
+  LinearInput input(context, x, op.inner.norm, needs_of(context, {&inner, 1}, x.rows(), op.inner.refined));
+  const ProductPath path = path_of(context, *down.impl(), x.rows(), op.refined);
+  if (path == ProductPath::rounded) {
+    const cpu::RoundedRows r = take_rounded(context.arena(), x.rows(), down.cols());
+    inner.rounded = &r;
+    run_region(context, input, {&inner, 1});
+    LinearInput rows(context, r, x.rows());
+    return run_normed(context, rows, residual, down, y);
+  }
+  if (path == ProductPath::codes && !op.refined) {
     const Index sets = down.impl()->layout.sets;
     const cpu::QuantizedRows q = take_quantized(context.arena(), x.rows(), down.cols(), sets);
     inner.quantized = &q;
@@ -171,7 +179,7 @@ NIBBLE_API void Kernel<FeedForward, cpu::Backend>::run(Context& context, const F
   inner.y = context.arena().take<float>(between);
   run_region(context, input, {&inner, 1});
   const RegionOutput product{.w = down.impl()};
-  LinearInput rows(context, inner.y, {}, needs_of(context, {&product, 1}, op.refined));
+  LinearInput rows(context, inner.y, {}, needs_of(context, {&product, 1}, x.rows(), op.refined));
   run_normed(context, rows, residual, down, y);
 }
 

@@ -32,6 +32,12 @@ cpu::QuantizedRows take_quantized(Arena& arena, Index rows, Index cols, Index se
   return q;
 }
 
+cpu::RoundedRows take_rounded(Arena& arena, Index rows, Index cols) {
+  const Index chunks = (cols + cpu::chunk_cols - 1) / cpu::chunk_cols;
+  const Index whole = (rows + cpu::rounded_rows - 1) / cpu::rounded_rows * cpu::rounded_rows;
+  return {arena.take<std::uint16_t>(whole * chunks * cpu::chunk_cols).data(), chunks};
+}
+
 void apply_norm(const cpu::KernelTable& kernels, const FoldedNorm& norm, const float* x, float* y, Index cols) {
   if (norm.kind == FoldedNorm::Kind::rms) kernels.rms_norm(x, norm.weight.data(), y, cols, norm.eps);
   else kernels.layer_norm(x, norm.weight.data(), norm.bias.data(), y, cols, norm.eps);
@@ -51,7 +57,7 @@ LinearInput::LinearInput(Context& context, MatrixView<const float> x, const Fold
     : context_(context), x_(x), norm_(norm), needs_(needs), count_(x.rows()) {
   Arena& arena = context.arena();
   const Index cols = std::max<Index>(1, x.cols());
-  if (!norm.present() && !needs.codes()) {  // x itself will do
+  if (!norm.present() && !needs.codes() && !needs.rounded) {  // x itself will do
     shared_.floats = x.data();
     shared_.stride = x.stride(0);
   } else if (count_ == 1 || count_ * cols <= own_copy_elements) {
@@ -69,6 +75,12 @@ LinearInput::LinearInput(Context& context, const cpu::QuantizedRows& rows, Index
   shared_.quantized[static_cast<std::size_t>(sets - 1)] = rows;
 }
 
+LinearInput::LinearInput(Context& context, const cpu::RoundedRows& rows, Index count)
+    : context_(context), count_(count) {
+  needs_.rounded = true;
+  shared_.rounded = rows;
+}
+
 InputRows LinearInput::take_rows(Arena& arena) const {
   InputRows r{};
   r.terms = needs_.refined ? 2 : 1;
@@ -79,6 +91,7 @@ InputRows LinearInput::take_rows(Arena& arena) const {
     r.floats = arena.take<float>(count_ * x_.cols()).data();
     r.stride = x_.cols();
   }
+  if (needs_.rounded) r.rounded = take_rounded(arena, count_, x_.cols());
   if (!needs_.codes()) return r;
   const Index rows = count_ * r.terms;
   auto& [one, two] = r.quantized;
@@ -104,6 +117,7 @@ void LinearInput::make_row(Index row, const InputRows& to, float* scratch) const
     apply_norm(kernels, norm_, in, normed, cols);
     in = normed;
   }
+  if (needs_.rounded) kernels.round_row(in, cols, row, to.rounded);
   if (!needs_.codes()) return;
   const auto& [one, two] = to.quantized;
   const cpu::QuantizedRows& q = needs_.sums[1] ? two : one;

@@ -14,6 +14,7 @@ using cpu::panel_rows;
 namespace {
 
 constexpr Index rows_per_block = 192;      ///< of activations, which then stay in L2
+constexpr Index rounded_per_block = 512;   ///< of BF16 tiles, of which some columns at a time are in L2
 constexpr Index few_rows = 16;             ///< up to here what follows on whole rows is the last worker's
 constexpr Index task_ops = 4'000'000;      ///< a task of so many operations
 constexpr Index task_bytes = 16 * 1024;    ///< or of so many bytes of weights costs more than its dispatch
@@ -26,10 +27,13 @@ struct Split {
 };
 
 /// Every worker gets at least 4 tasks, so that one who is late can be helped, and about 32 where they are large.
-Split split_work(const Context& context, std::span<const RegionOutput> outputs, Index rows, Index terms) {
+Split split_work(const Context& context, std::span<const RegionOutput> outputs, Index rows, const InputNeeds& needs) {
   Split s{};
-  const Index blocks = std::max<Index>(1, (rows + rows_per_block - 1) / rows_per_block);
-  s.rows_per_task = ((rows + blocks - 1) / blocks + 5) / 6 * 6;
+  const Index terms = needs.refined ? 2 : 1;
+  const Index per_block = needs.rounded ? rounded_per_block : rows_per_block;
+  const Index tile = needs.rounded ? 2 * cpu::rounded_rows : 6;
+  const Index blocks = std::max<Index>(1, (rows + per_block - 1) / per_block);
+  s.rows_per_task = ((rows + blocks - 1) / blocks + tile - 1) / tile * tile;
   s.row_tasks = (rows + s.rows_per_task - 1) / s.rows_per_task;
   Index panels = 0;
   for (const RegionOutput& o : outputs) panels += panels_of(o);
@@ -41,7 +45,7 @@ Split split_work(const Context& context, std::span<const RegionOutput> outputs, 
   const Index most = std::max<Index>(1, panels * s.row_tasks / (4 * threads));
   s.panels_per_task = std::min(most, std::max(least, panels * s.row_tasks / (32 * threads)));
   if (threads == 1) s.panels_per_task = std::max<Index>(1, panels);
-  if (weights == 1 && uses_tiles(context, *o.w, s.rows_per_task * terms))
+  if (weights == 1 && !needs.rounded && uses_tiles(context, {}, *o.w, s.rows_per_task * terms))
     s.panels_per_task = (s.panels_per_task + 1) / 2 * 2;  // a tile covers two panels
   return s;
 }
@@ -50,7 +54,7 @@ class Region {
  public:
   Region(Context& context, LinearInput& input, std::span<const RegionOutput> outputs, const RowEpilogue& rows)
       : context_(context), input_(input), outputs_(outputs), rows_(rows),
-        split_(split_work(context, outputs, input.rows(), input.terms())) {
+        split_(split_work(context, outputs, input.rows(), input.needs())) {
     for (const RegionOutput& o : outputs) tasks_ += tasks_of(o);
     open_ = static_cast<std::uint32_t>(tasks_);
   }
@@ -79,7 +83,7 @@ class Region {
   void run_task(const RegionOutput& o, Index panel, Index first, Index end, Index worker) {
     const InputRows& in = input_.ready(first, end, worker);
     const Index last = std::min(panels_of(o), panel + split_.panels_per_task);
-    const Index step = o.up == nullptr && uses_tiles(context_, *o.w, (end - first) * in.terms) ? 2 : 1;
+    const Index step = o.up == nullptr && uses_tiles(context_, in, *o.w, (end - first) * in.terms) ? 2 : 1;
     for (; panel < last; panel += step) {
       PanelRef second{o.up, panel};
       if (step == 2 && panel + 1 < last) second = {o.w, panel + 1};
@@ -117,17 +121,28 @@ class Region {
       float* up = s.b + r * s.b_stride;
       for (Index c = 0; o.bias != nullptr && c < cols; ++c) gate[c] += o.bias[col + c];
       for (Index c = 0; o.up_bias != nullptr && c < cols; ++c) up[c] += o.up_bias[col + c];
-      if (o.quantized == nullptr) {
+      if (o.quantized == nullptr && o.rounded == nullptr) {
         o.gate(gate, up, o.y.data() + (s.row + r) * o.y.stride(0) + col, cols);
         continue;
       }
       o.gate(gate, up, values.data(), cols);
+      if (o.rounded != nullptr) {
+        round_chunk(*o.rounded, s.row + r, panel, values.data(), cols);
+        continue;
+      }
       const cpu::QuantizedRows& q = *o.quantized;  // a panel's 32 outputs are one group of the next input
       const Index group = (s.row + r) * q.chunks + panel;
       context_.kernels().quantize_row(values.data(), cols, 0,
                                       {q.q + group * cpu::chunk_cols, q.scale + group, q.sum + group * q.sets,
                                        q.scaled_sum + group * q.sets, 1, q.sets});
     }
+  }
+
+  /// A panel's 32 outputs as one chunk of the next input.
+  void round_chunk(const cpu::RoundedRows& to, Index row, Index chunk, const float* values, Index cols) const {
+    constexpr Index tile = cpu::rounded_rows * cpu::chunk_cols;
+    std::uint16_t* first = to.tiles + (row / cpu::rounded_rows * to.chunks + chunk) * tile;
+    context_.kernels().round_row(values, cols, row % cpu::rounded_rows, {first, 1});
   }
 
   /// Few rows are finished by whoever ends the last task, when all sums are visible to it.
@@ -159,12 +174,15 @@ class Region {
 
 }  // namespace
 
-InputNeeds needs_of(const Context& context, std::span<const RegionOutput> outputs, bool refined) {
+InputNeeds needs_of(const Context& context, std::span<const RegionOutput> outputs, Index rows, bool refined) {
   InputNeeds needs{};
   const auto add = [&](const PackedImpl* w) {
     if (w == nullptr) return;
-    if (!uses_codes(context, *w)) needs.floats = true;
-    else needs.sums[static_cast<std::size_t>(w->layout.sets - 1)] = true;
+    switch (path_of(context, *w, rows, refined)) {
+      case ProductPath::floats: needs.floats = true; break;
+      case ProductPath::codes: needs.sums[static_cast<std::size_t>(w->layout.sets - 1)] = true; break;
+      case ProductPath::rounded: needs.rounded = true; break;
+    }
   };
   for (const RegionOutput& o : outputs) {
     add(o.w);
@@ -179,7 +197,7 @@ void run_region(Context& context, LinearInput& input, std::span<const RegionOutp
   TraceWork work{};
   const auto add = [&](const PackedImpl* w) {
     if (w == nullptr) return;
-    const bool integer = uses_codes(context, *w);
+    const bool integer = path_of(context, *w, input.rows(), input.needs().refined) == ProductPath::codes;
     work.integer |= integer;
     work.bytes += static_cast<std::int64_t>(w->bytes);
     work.ops += 2 * input.rows() * w->layout.rows * w->layout.cols * (integer ? input.terms() : 1);

@@ -18,7 +18,9 @@ struct RegionOutput {
   const PackedImpl* up = nullptr;
   const float* up_bias = nullptr;
   cpu::BinaryFn gate = nullptr;
-  const cpu::QuantizedRows* quantized = nullptr;  ///< where the result goes as INT8 groups instead of to y
+  // Where the result goes instead of to y:
+  const cpu::QuantizedRows* quantized = nullptr;  ///< as INT8 groups
+  const cpu::RoundedRows* rounded = nullptr;      ///< as BF16 tiles
 };
 
 /// What happens to a row when all its outputs are stored; empty where nothing does. For few rows it is done by
@@ -30,7 +32,7 @@ struct RowEpilogue {
 };
 
 /// What a region's weights want of its input.
-InputNeeds needs_of(const Context& context, std::span<const RegionOutput> outputs, bool refined);
+InputNeeds needs_of(const Context& context, std::span<const RegionOutput> outputs, Index rows, bool refined);
 
 /// Runs the region and reports it to the trace as one span "linear".
 void run_region(Context& context, LinearInput& input, std::span<const RegionOutput> outputs,

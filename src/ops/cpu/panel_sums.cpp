@@ -12,6 +12,8 @@ namespace {
 
 constexpr Index small_rows = 4;    ///< up to here codes are not widened
 constexpr Index tile_rows = 6;
+constexpr Index many_rows = 8;     ///< beyond, rounding a panel pays
+constexpr Index rounded_chunks = 18;  ///< rounded at a time: at most 576 columns x 32 rows x 2 bytes, in L1
 constexpr Index float_chunks = 4;  ///< chunks dequantized at a time: 128 columns x 32 rows x 4 bytes, in L1
 
 struct Call {
@@ -103,9 +105,45 @@ void tile_panels(const Call& k, PanelRef a, PanelRef b, SumsReady done) {
   }
 }
 
+/// sums[whole tiles of rows][32], rounding a few chunks at a time.
+void rounded_panel(const Call& k, PanelRef p, float* sums) {
+  const cpu::PackedLayout& l = p.w->layout;
+  const ArenaScope own(k.arena);
+  std::uint16_t* scratch = k.arena.take<std::uint16_t>(rounded_chunks * cpu::chunk_cols * panel_rows).data();
+  const Index pieces = (l.chunks + rounded_chunks - 1) / rounded_chunks;
+  const cpu::RoundedRows& x = k.in.rounded;
+  const Index stride = x.chunks * cpu::chunk_cols * cpu::rounded_rows;
+  for (Index piece = 0; piece < pieces; ++piece) {  // of even sizes: a short one is mostly loads and stores of sums
+    const Index chunk = piece * l.chunks / pieces, count = (piece + 1) * l.chunks / pieces - chunk;
+    k.context.kernels().round_panel(l, p.w->panel(p.index), chunk, count, scratch);
+    k.context.kernels().dot_rounded({x.tiles + k.first / cpu::rounded_rows * stride +
+                                         chunk * cpu::chunk_cols * cpu::rounded_rows,
+                                     stride, scratch, sums, k.rows(), count, chunk > 0});
+  }
+}
+
+void rounded_panels(const Call& k, PanelRef a, PanelRef b, SumsReady done) {
+  const ArenaScope own(k.arena);
+  const Index whole = (k.rows() + cpu::rounded_rows - 1) / cpu::rounded_rows * cpu::rounded_rows;
+  float* sums = k.arena.take<float>(whole * panel_rows).data();
+  float* second = b.w != nullptr ? k.arena.take<float>(whole * panel_rows).data() : nullptr;
+  rounded_panel(k, a, sums);
+  if (second != nullptr) rounded_panel(k, b, second);
+  done({sums, panel_rows, second, panel_rows, k.first, k.rows()});
+}
+
+bool uses_rounded(const InputRows& in, const PackedImpl& w) noexcept {
+  return in.rounded.tiles != nullptr && w.has_codes();
+}
+
+bool uses_codes(const Context& context, const PackedImpl& w) noexcept {
+  return context.numerics() == Numerics::fast && w.has_codes();
+}
+
 /// One panel by its own path.
 void one_panel(const Call& k, PanelRef p, SumsReady done) {
-  if (uses_tiles(k.context, *p.w, k.rows() * k.in.terms)) return tile_panels(k, p, {}, done);
+  if (uses_rounded(k.in, *p.w)) return rounded_panels(k, p, {}, done);
+  if (uses_tiles(k.context, k.in, *p.w, k.rows() * k.in.terms)) return tile_panels(k, p, {}, done);
   if (uses_codes(k.context, *p.w)) return small_panel(k, p, done);
   const ArenaScope own(k.arena);
   float* sums = k.arena.take<float>(k.rows() * panel_rows).data();
@@ -115,12 +153,15 @@ void one_panel(const Call& k, PanelRef p, SumsReady done) {
 
 }  // namespace
 
-bool uses_codes(const Context& context, const PackedImpl& w) noexcept {
-  return context.numerics() == Numerics::fast && w.has_codes();
+ProductPath path_of(const Context& context, const PackedImpl& w, Index rows, bool refined) noexcept {
+  if (!uses_codes(context, w)) return ProductPath::floats;
+  const bool round = context.kernels().dot_rounded != nullptr && !context.batch_invariant();
+  return round && rows > many_rows && !refined ? ProductPath::rounded : ProductPath::codes;
 }
 
-bool uses_tiles(const Context& context, const PackedImpl& w, Index rows) noexcept {
-  return rows > small_rows && uses_codes(context, w) && context.kernels().dot_tile != nullptr;
+bool uses_tiles(const Context& context, const InputRows& in, const PackedImpl& w, Index rows) noexcept {
+  return rows > small_rows && uses_codes(context, w) && !uses_rounded(in, w) &&
+         context.kernels().dot_tile != nullptr;
 }
 
 void panel_sums(Context& context, const InputRows& in, PanelRef a, PanelRef b, Index first, Index end,
@@ -128,7 +169,8 @@ void panel_sums(Context& context, const InputRows& in, PanelRef a, PanelRef b, I
   Arena& arena = context.worker_arena(worker);
   const Call k{context, in, first, end, arena};
   if (b.w == nullptr) return one_panel(k, a, done);
-  if (alike(a.w->layout, b.w->layout) && uses_tiles(context, *a.w, k.rows() * in.terms))
+  if (uses_rounded(in, *a.w) && uses_rounded(in, *b.w)) return rounded_panels(k, a, b, done);
+  if (alike(a.w->layout, b.w->layout) && uses_tiles(context, in, *a.w, k.rows() * in.terms))
     return tile_panels(k, a, b, done);
   const ArenaScope own(arena);
   float* kept = arena.take<float>(k.rows() * panel_rows).data();

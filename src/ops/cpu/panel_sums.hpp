@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Products of one or two panels of packed weights with rows of a linear region's input. Three paths over the
-// same panels, all of which give a row the same bits whatever its batch, since every output is summed over K
-// in ascending order by the same instructions:
+// Products of one or two panels of packed weights with rows of a linear region's input. Every output is summed
+// over K in ascending order by the same instructions, so that a row's bits depend on its path alone. Of the four
+// paths over the same panels, the two that multiply codes give the same bits:
 //   exact or dense   panels as floats, FP32 FMA chains
 //   fast, few rows   codes straight from the panel: the weights are read once for up to four rows
 //   fast, more       panels are widened to bytes once per block of rows, then a register tile
+//   fast, many       panels are rounded to BF16 a few chunks at a time, then tiles of AMX
 #pragma once
 
 #include "cpu/packed_impl.hpp"
@@ -15,8 +16,13 @@ namespace nibble::cpu_ops {
 
 using PackedImpl = PackedMatrix<cpu::Backend>::Impl;
 
-/// Whether a weight is multiplied as codes with INT8 activations.
-bool uses_codes(const Context& context, const PackedImpl& w) noexcept;
+/// How a weight is multiplied with a region's rows.
+enum class ProductPath {
+  floats,   ///< FP32: exact or dense
+  codes,    ///< with INT8 activations
+  rounded,  ///< as BF16
+};
+ProductPath path_of(const Context& context, const PackedImpl& w, Index rows, bool refined) noexcept;
 
 struct PanelRef {
   const PackedImpl* w = nullptr;  ///< null: no panel
@@ -33,11 +39,13 @@ struct PanelSums {
 };
 using SumsReady = FunctionRef<void(const PanelSums&)>;
 
-/// Calls done with the sums of rows [first, end), in ascending pieces. Both panels have the same columns.
+/// Calls done with the sums of rows [first, end), in ascending pieces. `in` has what the weights' paths read. Both
+/// panels have the same columns.
 void panel_sums(Context& context, const InputRows& in, PanelRef a, PanelRef b, Index first, Index end,
                 Index worker, SumsReady done);
 
-/// Whether panel_sums would use register tiles for so many rows: pairs of panels and large tasks then pay.
-bool uses_tiles(const Context& context, const PackedImpl& w, Index rows) noexcept;
+/// Whether panel_sums would use register tiles for so many rows of a weight's codes: pairs of panels and large tasks
+/// then pay.
+bool uses_tiles(const Context& context, const InputRows& in, const PackedImpl& w, Index rows) noexcept;
 
 }  // namespace nibble::cpu_ops

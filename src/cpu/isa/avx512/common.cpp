@@ -14,5 +14,6 @@ constexpr i64 gemm_rows = 6, gemm_vectors = 4;
 #include "cpu/isa/gemm_f32.hpp"
 #include "cpu/isa/panel_access.hpp"
 #include "cpu/isa/codes.hpp"
+#include "cpu/isa/code_value.hpp"
 #include "cpu/isa/panels.hpp"
 }  // namespace nibble::cpu::avx512

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Prefill on BF16 tiles. Weights are rounded to BF16 with their scales folded in, so that sums stay in tiles over
+// all of K: INT8 tiles would have to leave them every 32 columns, where scales change, and that costs more than
+// the products (docs/decisions/0011). A panel's 32 rows are two tiles wide; two of activations make it four sums.
+#include <immintrin.h>
+#include <xsimd/xsimd.hpp>
+
+#include "cpu/kernel_table.hpp"
+
+namespace nibble::cpu::amx {
+#include "cpu/isa/constants.hpp"
+#include "cpu/isa/vec_avx512.hpp"
+#include "cpu/isa/panel_access.hpp"
+#include "cpu/isa/codes.hpp"
+#include "cpu/isa/code_value.hpp"
+#include "cpu/isa/amx/bfloat.hpp"
+#include "cpu/isa/amx/tiles.hpp"
+
+constexpr i64 tile_rows = 16;
+constexpr i64 tile_elements = 512;  ///< 16 x 32 of BF16
+
+void round_row(const float* x, i64 cols, i64 row, const RoundedRows& out) {
+  std::uint16_t* to = out.tiles + row / tile_rows * out.chunks * tile_elements + row % tile_rows * 32;
+  for (i64 chunk = 0; chunk < out.chunks; ++chunk, to += tile_elements) {
+    const i64 left = cols - chunk * chunk_cols;
+    const float* p = x + chunk * chunk_cols;
+    const F low = left >= W ? load(p) : load_part(p, left);
+    const F high = left >= 2 * W ? load(p + W) : left > W ? load_part(p + W, left - W) : set1(0.0f);
+    _mm512_storeu_si512(to, bfloat_row(low, high));
+  }
+}
+
+/// 16 rows of one chunk from row r on: a whole right-hand tile.
+template <int Bits>
+static inline void round_codes(const PackedLayout& l, const ChunkCursor& at, i64 r, std::uint16_t* out) {
+  const std::uint8_t* lines = codes_of(l, at) + r / 16 * (l.chunk_bytes / 2);
+  F scale[2], min[2];
+  for (i64 set = 0; set < 2; ++set) {
+    scale[set] = load_parameter(l, l.scale, at, set % l.sets, r);
+    min[set] = load_parameter(l, l.min, at, set % l.sets, r);
+  }
+  unrolled<8>([&](auto quad) {
+    constexpr int q = decltype(quad)::value;
+    const I v = load_quad<Bits, q>(lines);
+    const F s = scale[q / 4], m = min[q / 4];
+    const F c0 = s * code_value(l, and_i(v, set1_i(0xFF))) - m;
+    const F c1 = s * code_value(l, and_i(shift_right<8>(v), set1_i(0xFF))) - m;
+    const F c2 = s * code_value(l, and_i(shift_right<16>(v), set1_i(0xFF))) - m;
+    const F c3 = s * code_value(l, shift_right<24>(v)) - m;
+    _mm512_storeu_si512(out + q * 64, bfloat_pairs(c0, c1));
+    _mm512_storeu_si512(out + q * 64 + 32, bfloat_pairs(c2, c3));
+  });
+}
+
+template <int Bits>
+static void round_chunks(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, std::uint16_t* out) {
+  ChunkCursor at = chunk_at(l, panel, first);
+  for (i64 c = 0; c < count; ++c, out += 2 * tile_elements, next_chunk(l, at)) {
+    round_codes<Bits>(l, at, 0, out);
+    round_codes<Bits>(l, at, 16, out + tile_elements);
+  }
+}
+
+void round_panel(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, std::uint16_t* out) {
+  switch (l.bits) {
+    case 1: return round_chunks<1>(l, panel, first, count, out);
+    case 2: return round_chunks<2>(l, panel, first, count, out);
+    case 3: return round_chunks<3>(l, panel, first, count, out);
+    case 4: return round_chunks<4>(l, panel, first, count, out);
+    case 5: return round_chunks<5>(l, panel, first, count, out);
+    case 6: return round_chunks<6>(l, panel, first, count, out);
+    default: return round_chunks<8>(l, panel, first, count, out);
+  }
+}
+
+void dot_rounded(const RoundedProduct& p) {
+  Tiles tiles;
+  constexpr i64 line = 64, row = panel_rows * static_cast<i64>(sizeof(float));
+  const i64 groups = (p.m + tile_rows - 1) / tile_rows;
+  for (i64 group = 0; group < groups; group += 2) {
+    const bool two = group + 1 < groups;
+    float* c0 = p.c + group * tile_rows * panel_rows;
+    float* c1 = c0 + tile_rows * panel_rows;
+    if (p.accumulate) {
+      NIBBLE_TILE_LOAD(0, c0, row);
+      NIBBLE_TILE_LOAD(1, c0 + 16, row);
+      if (two) {
+        NIBBLE_TILE_LOAD(2, c1, row);
+        NIBBLE_TILE_LOAD(3, c1 + 16, row);
+      }
+    } else {
+      NIBBLE_TILE_ZERO(0);
+      NIBBLE_TILE_ZERO(1);
+      NIBBLE_TILE_ZERO(2);
+      NIBBLE_TILE_ZERO(3);
+    }
+    const std::uint16_t* a0 = p.a + group * p.a_stride;
+    const std::uint16_t* a1 = a0 + p.a_stride;
+    const std::uint16_t* b = p.b;
+    if (two) {
+      for (i64 chunk = 0; chunk < p.chunks; ++chunk, a0 += tile_elements, a1 += tile_elements, b += 2 * tile_elements) {
+        NIBBLE_TILE_LOAD(4, a0, line);
+        NIBBLE_TILE_LOAD(6, b, line);
+        NIBBLE_TILE_DOT_BF16(0, 4, 6);
+        NIBBLE_TILE_LOAD(7, b + tile_elements, line);
+        NIBBLE_TILE_DOT_BF16(1, 4, 7);
+        NIBBLE_TILE_LOAD(5, a1, line);
+        NIBBLE_TILE_DOT_BF16(2, 5, 6);
+        NIBBLE_TILE_DOT_BF16(3, 5, 7);
+      }
+    } else {
+      for (i64 chunk = 0; chunk < p.chunks; ++chunk, a0 += tile_elements, b += 2 * tile_elements) {
+        NIBBLE_TILE_LOAD(4, a0, line);
+        NIBBLE_TILE_LOAD(6, b, line);
+        NIBBLE_TILE_DOT_BF16(0, 4, 6);
+        NIBBLE_TILE_LOAD(7, b + tile_elements, line);
+        NIBBLE_TILE_DOT_BF16(1, 4, 7);
+      }
+    }
+    NIBBLE_TILE_STORE(0, c0, row);
+    NIBBLE_TILE_STORE(1, c0 + 16, row);
+    if (two) {
+      NIBBLE_TILE_STORE(2, c1, row);
+      NIBBLE_TILE_STORE(3, c1 + 16, row);
+    }
+  }
+}
+
+}  // namespace nibble::cpu::amx
