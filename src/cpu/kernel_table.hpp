@@ -62,13 +62,15 @@ struct RoundedRows {
   i64 chunks;
 };
 
-/// c[m, 32] (+)= rounded rows times a rounded panel. c has room for whole tiles of 16 rows.
+/// c[m, 32 panels] (+)= rounded rows times rounded panels. c has room for whole tiles of 16 rows.
 struct RoundedProduct {
   const std::uint16_t* a;  ///< first tile
   i64 a_stride;            ///< elements from 16 rows to the next 16
   const std::uint16_t* b;  ///< [chunks][2][512]
+  i64 b_stride;            ///< elements from a panel to the next
   float* c;
-  i64 m, chunks;
+  i64 c_stride;
+  i64 m, panels, chunks;
   bool accumulate;
 };
 
@@ -114,6 +116,9 @@ using RoundRowFn = void (*)(const float* x, i64 cols, i64 row, const RoundedRows
 /// columns][16 rows][2].
 using RoundPanelFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count,
                               std::uint16_t* out);
+/// Rows of 16 halves, `stride` elements apart, as right-hand tiles of 32 rows each, 1024 elements from one to the next;
+/// rows beyond the last are zeros.
+using RoundHalvesFn = void (*)(const std::uint16_t* x, i64 stride, i64 rows, std::uint16_t* out);
 using DotRoundedFn = void (*)(const RoundedProduct& p);
 using SoftmaxTileFn = void (*)(const SoftmaxTile& t);
 /// Merges a page's (max, sum, values[dim]) into the running ones; a page with sum 0 changes nothing.
@@ -152,6 +157,7 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(dot_tile, DotTileFn)               \
   X(round_row, RoundRowFn)             \
   X(round_panel, RoundPanelFn)         \
+  X(round_halves, RoundHalvesFn)       \
   X(dot_rounded, DotRoundedFn)         \
   X(softmax_tile, SoftmaxTileFn)       \
   X(merge_page, MergePageFn)           \
@@ -160,7 +166,7 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(probe_read, ProbeReadFn)
 
 /// The best kernel of each name up to some instruction set. Null: this level has none. Only these may be missing:
-/// `widen` with `dot_tile`, and the three of BF16 tiles; `dot_small` then does their work.
+/// `widen` with `dot_tile`, and those of BF16 tiles; `dot_small` then does their work.
 struct KernelTable {
 #define NIBBLE_MEMBER(name, signature) signature name = nullptr;
   NIBBLE_CPU_KERNELS(NIBBLE_MEMBER)

@@ -51,6 +51,11 @@ inline double attention_bound(double dim, double score_abs, double keys, double 
   return (2 * rounding(dim + 2) * score_abs + rounding(2 * score_abs + 2 * keys + 64)) * value_abs + 1e-37;
 }
 
+/// Attention whose operands are BF16 numbers already: only the weights are rounded, each by half a unit of 8 bits.
+inline double rounded_attention_bound(double dim, double score_abs, double keys, double value_abs) {
+  return attention_bound(dim, score_abs, keys, value_abs) + 0x1p-9 * value_abs;
+}
+
 /// NaN-safe: true when `got` is not within `bound` of `expected`.
 inline bool misses(double got, double expected, double bound) { return !(std::abs(got - expected) <= bound); }
 

@@ -19,6 +19,7 @@
 
 #include "nibble/core/arena.hpp"
 #include "nibble/core/trace.hpp"
+#include "ops/cpu/attention_page.hpp"
 #include "ops/cpu/linear_input.hpp"
 #include "ops/cpu/new_tokens.hpp"
 
@@ -28,18 +29,7 @@ using namespace cpu_ops;
 
 namespace {
 
-constexpr Index page_keys = kv_page_tokens;
 constexpr Index sub_keys = 64;  ///< masks are classified per so many keys
-/// Up to so many rows read halves as they lie; more of them share floats made once.
-constexpr Index direct_rows = 12;
-
-/// Running or partial results of a block's rows.
-struct Partial {
-  float* max;
-  float* sum;     ///< 0: nothing visible so far
-  float* values;  ///< [rows, value_dim]
-};
-
 /// The attention of one sequence.
 struct Job {
   Context& context;
@@ -52,12 +42,13 @@ struct Job {
   Index group = 0, block_tokens = 0, blocks = 0, pages = 0;
   NewTokens fresh{};
   Index first_task = 0;
+  bool rounded = false;  ///< products on BF16 tiles
   // Where pages are tasks:
   bool by_page = false;
   Partial partials{};               ///< [blocks * kv_heads][pages]
   std::span<std::uint32_t> open{};  ///< pages left, per block and KV head
 
-  Index rows() const noexcept { return group * block_tokens; }
+  Index rows() const noexcept { return PageProducts::padded(rounded, group * block_tokens); }
   Index parts() const noexcept { return blocks * kv.shape.kv_heads; }
   Index tasks() const noexcept { return parts() * (by_page ? pages : 1); }
 };
@@ -79,44 +70,6 @@ Partial take_partial(Arena& arena, Index rows, Index value_dim) {
           arena.take<float>(rows * value_dim).data()};
 }
 
-struct Scratch {
-  float* queries;  ///< [rows, head_dim], scaled
-  float* keys;     ///< [256 / 16, head_dim, 16]
-  float* values;   ///< [256, value_dim]
-  float* scores;   ///< [rows, 256]
-};
-
-Scratch take_scratch(const Job& job, Arena& arena) {
-  const KvShape& s = job.kv.shape;
-  const bool convert = s.dtype == DType::f16 && job.rows() > direct_rows;
-  return {arena.take<float>(job.rows() * s.head_dim).data(),
-          arena.take<float>(convert ? page_keys * s.head_dim : 0).data(),
-          arena.take<float>(convert ? page_keys * s.value_dim : 0).data(),
-          arena.take<float>(job.rows() * page_keys).data()};
-}
-
-/// Keys or values as the product's right side: as they lie, or `count` of them as floats in `scratch`.
-void set_right_side(const Job& job, const Block& block, const std::byte* data, Index count, float* scratch,
-                    cpu::GemmF32& g) {
-  if (job.kv.shape.dtype == DType::f32) {
-    g.b = reinterpret_cast<const float*>(data);
-  } else if (block.rows <= direct_rows) {
-    g.b_half = reinterpret_cast<const std::uint16_t*>(data);
-  } else {
-    job.context.kernels().from_half(reinterpret_cast<const std::uint16_t*>(data), scratch, count);
-    g.b = scratch;
-  }
-}
-
-void gather_queries(const Job& job, const Block& block, float* queries) {
-  const Index dim = job.kv.shape.head_dim;
-  for (Index h = 0; h < job.group; ++h)
-    for (Index t = 0; t < block.tokens; ++t, queries += dim) {
-      std::copy_n(job.q[block.first + t][block.kv_head * job.group + h].data(), dim, queries);
-      job.context.kernels().scale(queries, dim, job.scale);
-    }
-}
-
 /// One head's rows against `keys` keys from `begin` on inside a page.
 ScoreTile tile_of(const Job& job, const Block& block, Index h, Index page, Index begin, Index keys,
                   float* scores) {
@@ -128,13 +81,15 @@ ScoreTile tile_of(const Job& job, const Block& block, Index h, Index page, Index
           block.kv_head * job.group + h};
 }
 
-/// Keys [begin, end) of a page that some row may see, in multiples of sub_keys; end clipped to the valid
-/// keys.
-struct KeyRange {
-  Index begin, end;
-  bool empty() const noexcept { return begin >= end; }
-};
+PageProducts products_of(const Job& job, const Block& block, Arena& arena) {
+  PageProducts products(job.context, job.kv.shape, job.rounded, block.rows, arena);
+  for (Index h = 0; h < job.group; ++h)
+    for (Index t = 0; t < block.tokens; ++t)
+      products.set_query(h * block.tokens + t, job.q[block.first + t][block.kv_head * job.group + h].data(), job.scale);
+  return products;
+}
 
+/// What some row may see of a page, in multiples of sub_keys, the end clipped to the valid keys.
 KeyRange visible_range(const Job& job, const Block& block, Index page, float* scores) {
   const Index keys = std::min(page_keys, job.kv.tokens - page * page_keys);
   KeyRange range{page_keys, 0};
@@ -150,26 +105,21 @@ KeyRange visible_range(const Job& job, const Block& block, Index page, float* sc
   return range;
 }
 
-const std::byte* page_data(const Job& job, std::span<std::byte* const> pages, Index page, Index head,
-                           Index key, Index dim) {
-  const std::byte* p = pages[static_cast<std::size_t>(page)];
-  NIBBLE_EXPECTS(p != nullptr, "Attention: page " + std::to_string(page) + " is needed but not there");
-  return p + (head * page_keys + key) * dim * static_cast<Index>(size_of(job.kv.shape.dtype));
+PageData data_of(const Job& job, Index page, Index head) {
+  const KvShape& shape = job.kv.shape;
+  const auto at = [&](std::span<std::byte* const> pages, Index dim) {
+    const std::byte* p = pages[static_cast<std::size_t>(page)];
+    NIBBLE_EXPECTS(p != nullptr, "Attention: page " + std::to_string(page) + " is needed but not there");
+    return p + head * page_keys * dim * static_cast<Index>(size_of(shape.dtype));
+  };
+  return {at(job.kv.key_pages, shape.head_dim), at(job.kv.value_pages, shape.value_dim)};
 }
 
-void compute_scores(const Job& job, const Block& block, Index page, const KeyRange& range, const Scratch& s) {
-  const cpu::KernelTable& k = job.context.kernels();
-  const Index dim = job.kv.shape.head_dim;
-  const Index keys = range.end - range.begin;
-  cpu::GemmF32 g{s.queries, dim, nullptr, kv_block_keys, s.scores + range.begin, page_keys, block.rows, keys, dim,
-                 false, dim * kv_block_keys};
-  set_right_side(job, block, page_data(job, job.kv.key_pages, page, block.kv_head, range.begin, dim),
-                 (keys + kv_block_keys - 1) / kv_block_keys * kv_block_keys * dim, s.keys, g);
-  k.gemm_f32(g);
+/// Masks and hooks, where they have a say.
+void apply_rules(const Job& job, const Block& block, Index page, const KeyRange& range, float* scores) {
   for (Index h = 0; h < job.group; ++h) {
     for (Index begin = range.begin; begin < range.end; begin += sub_keys) {
-      const ScoreTile tile =
-          tile_of(job, block, h, page, begin, std::min(sub_keys, range.end - begin), s.scores);
+      const ScoreTile tile = tile_of(job, block, h, page, begin, std::min(sub_keys, range.end - begin), scores);
       const TileClass kind = job.rules.classify(tile);
       if (kind != TileClass::skip) {
         job.rules.apply(tile, kind);
@@ -182,17 +132,13 @@ void compute_scores(const Job& job, const Block& block, Index page, const KeyRan
 }
 
 /// The partial result of one page; false when no row sees a key of it.
-bool attend_page(const Job& job, const Block& block, Index page, const Scratch& s, const Partial& out) {
-  const KeyRange range = visible_range(job, block, page, s.scores);
+bool attend_page(const Job& job, const Block& block, Index page, PageProducts& products, const Partial& out) {
+  const KeyRange range = visible_range(job, block, page, products.scores());
   if (range.empty()) return false;
-  compute_scores(job, block, page, range, s);
-  const cpu::KernelTable& k = job.context.kernels();
-  const Index keys = range.end - range.begin, dim = job.kv.shape.value_dim;
-  k.softmax_tile({s.scores + range.begin, page_keys, block.rows, keys, out.max, out.sum});
-  const std::byte* data = page_data(job, job.kv.value_pages, page, block.kv_head, range.begin, dim);
-  cpu::GemmF32 g{s.scores + range.begin, page_keys, nullptr, dim, out.values, dim, block.rows, dim, keys, false};
-  set_right_side(job, block, data, keys * dim, s.values, g);
-  k.gemm_f32(g);
+  const PageData data = data_of(job, page, block.kv_head);
+  products.score(data, range, block.rows);
+  apply_rules(job, block, page, range, products.scores());
+  products.weigh(data, range, block.rows, out);
   return true;
 }
 
@@ -223,13 +169,12 @@ void run_block(Job& job, Index part, Index worker) {
   const ArenaScope own(arena);
   const Block block = block_of(job, part);
   job.fresh.ready(job.context, block.kv_head, worker);
-  const Scratch scratch = take_scratch(job, arena);
-  const Partial page = take_partial(arena, block.rows, shape.value_dim);
+  const Partial page = take_partial(arena, job.rows(), shape.value_dim);
   const Partial total = take_partial(arena, block.rows, shape.value_dim);
   std::fill_n(total.sum, block.rows, 0.0f);
-  gather_queries(job, block, scratch.queries);
+  PageProducts products = products_of(job, block, arena);
   for (Index p = 0; p < job.pages; ++p)
-    if (attend_page(job, block, p, scratch, page)) merge(job, block.rows, page, total);
+    if (attend_page(job, block, p, products, page)) merge(job, block.rows, page, total);
   write_out(job, block, total);
 }
 
@@ -246,9 +191,8 @@ void run_page(Job& job, Index task, Index worker) {
   const ArenaScope own(arena);
   const Block block = block_of(job, part);
   job.fresh.ready(job.context, block.kv_head, worker);
-  const Scratch scratch = take_scratch(job, arena);
-  gather_queries(job, block, scratch.queries);
-  if (!attend_page(job, block, p, scratch, partial(p))) std::fill_n(partial(p).sum, block.rows, 0.0f);
+  PageProducts products = products_of(job, block, arena);
+  if (!attend_page(job, block, p, products, partial(p))) std::fill_n(partial(p).sum, block.rows, 0.0f);
   const std::atomic_ref<std::uint32_t> open(job.open[static_cast<std::size_t>(part)]);
   if (open.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const Partial total = take_partial(arena, block.rows, shape.value_dim);
@@ -301,6 +245,7 @@ void plan(Job& job) {
   job.block_tokens = std::min(tokens_per_block(job.group), job.positions.size());
   job.blocks = (job.positions.size() + job.block_tokens - 1) / job.block_tokens;
   job.pages = (job.kv.tokens + page_keys - 1) / page_keys;
+  job.rounded = PageProducts::rounds(job.context, job.kv.shape, job.positions.size(), job.group);
 }
 
 /// Pages become tasks where all blocks of the batch are too few for the threads.

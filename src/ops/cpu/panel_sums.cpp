@@ -13,7 +13,8 @@ namespace {
 constexpr Index small_rows = 4;    ///< up to here codes are not widened
 constexpr Index tile_rows = 6;
 constexpr Index many_rows = 8;     ///< beyond, rounding a panel pays
-constexpr Index rounded_chunks = 18;  ///< rounded at a time: at most 576 columns x 32 rows x 2 bytes, in L1
+/// Rounded at a time: 320 columns x 32 rows x 2 bytes, which stay in L1 while activations pass through it.
+constexpr Index rounded_chunks = 10;
 constexpr Index float_chunks = 4;  ///< chunks dequantized at a time: 128 columns x 32 rows x 4 bytes, in L1
 
 struct Call {
@@ -118,7 +119,7 @@ void rounded_panel(const Call& k, PanelRef p, float* sums) {
     k.context.kernels().round_panel(l, p.w->panel(p.index), chunk, count, scratch);
     k.context.kernels().dot_rounded({x.tiles + k.first / cpu::rounded_rows * stride +
                                          chunk * cpu::chunk_cols * cpu::rounded_rows,
-                                     stride, scratch, sums, k.rows(), count, chunk > 0});
+                                     stride, scratch, 0, sums, panel_rows, k.rows(), 1, count, chunk > 0});
   }
 }
 

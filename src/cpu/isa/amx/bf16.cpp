@@ -73,56 +73,67 @@ void round_panel(const PackedLayout& l, const std::uint8_t* panel, i64 first, i6
   }
 }
 
+void round_halves(const std::uint16_t* x, i64 stride, i64 rows, std::uint16_t* out) {
+  for (i64 r = 0; r < rows; r += chunk_cols, out += 2 * tile_elements) {
+    const i64 left = rows - r < chunk_cols ? rows - r : chunk_cols;
+    for (i64 i = 0; i < chunk_cols; i += 2, x += 2 * stride) {
+      const F a = i < left ? load_half(x) : set1(0.0f), b = i + 1 < left ? load_half(x + stride) : set1(0.0f);
+      _mm512_storeu_si512(out + i * 16, bfloat_pairs(a, b));
+    }
+  }
+}
+
+/// 32 rows (16 where `two` is false) times a panel, from and into c.
+template <bool two>
+static inline void dot_group([[maybe_unused]] Tiles& tiles, const RoundedProduct& p, const std::uint16_t* a0,
+                             const std::uint16_t* b, float* c0) {
+  constexpr i64 line = 64;
+  const i64 row = p.c_stride * static_cast<i64>(sizeof(float));
+  float* c1 = c0 + tile_rows * p.c_stride;
+  const std::uint16_t* a1 = a0 + p.a_stride;
+  if (p.accumulate) {
+    NIBBLE_TILE_LOAD(0, c0, row);
+    NIBBLE_TILE_LOAD(1, c0 + 16, row);
+    if (two) {
+      NIBBLE_TILE_LOAD(2, c1, row);
+      NIBBLE_TILE_LOAD(3, c1 + 16, row);
+    }
+  } else {
+    NIBBLE_TILE_ZERO(0);
+    NIBBLE_TILE_ZERO(1);
+    NIBBLE_TILE_ZERO(2);
+    NIBBLE_TILE_ZERO(3);
+  }
+  for (i64 chunk = 0; chunk < p.chunks; ++chunk, a0 += tile_elements, a1 += tile_elements, b += 2 * tile_elements) {
+    NIBBLE_TILE_LOAD(4, a0, line);
+    NIBBLE_TILE_LOAD(6, b, line);
+    NIBBLE_TILE_DOT_BF16(0, 4, 6);
+    NIBBLE_TILE_LOAD(7, b + tile_elements, line);
+    NIBBLE_TILE_DOT_BF16(1, 4, 7);
+    if (two) {
+      NIBBLE_TILE_LOAD(5, a1, line);
+      NIBBLE_TILE_DOT_BF16(2, 5, 6);
+      NIBBLE_TILE_DOT_BF16(3, 5, 7);
+    }
+  }
+  NIBBLE_TILE_STORE(0, c0, row);
+  NIBBLE_TILE_STORE(1, c0 + 16, row);
+  if (two) {
+    NIBBLE_TILE_STORE(2, c1, row);
+    NIBBLE_TILE_STORE(3, c1 + 16, row);
+  }
+}
+
 void dot_rounded(const RoundedProduct& p) {
   Tiles tiles;
-  constexpr i64 line = 64, row = panel_rows * static_cast<i64>(sizeof(float));
   const i64 groups = (p.m + tile_rows - 1) / tile_rows;
-  for (i64 group = 0; group < groups; group += 2) {
-    const bool two = group + 1 < groups;
-    float* c0 = p.c + group * tile_rows * panel_rows;
-    float* c1 = c0 + tile_rows * panel_rows;
-    if (p.accumulate) {
-      NIBBLE_TILE_LOAD(0, c0, row);
-      NIBBLE_TILE_LOAD(1, c0 + 16, row);
-      if (two) {
-        NIBBLE_TILE_LOAD(2, c1, row);
-        NIBBLE_TILE_LOAD(3, c1 + 16, row);
-      }
-    } else {
-      NIBBLE_TILE_ZERO(0);
-      NIBBLE_TILE_ZERO(1);
-      NIBBLE_TILE_ZERO(2);
-      NIBBLE_TILE_ZERO(3);
-    }
-    const std::uint16_t* a0 = p.a + group * p.a_stride;
-    const std::uint16_t* a1 = a0 + p.a_stride;
-    const std::uint16_t* b = p.b;
-    if (two) {
-      for (i64 chunk = 0; chunk < p.chunks; ++chunk, a0 += tile_elements, a1 += tile_elements, b += 2 * tile_elements) {
-        NIBBLE_TILE_LOAD(4, a0, line);
-        NIBBLE_TILE_LOAD(6, b, line);
-        NIBBLE_TILE_DOT_BF16(0, 4, 6);
-        NIBBLE_TILE_LOAD(7, b + tile_elements, line);
-        NIBBLE_TILE_DOT_BF16(1, 4, 7);
-        NIBBLE_TILE_LOAD(5, a1, line);
-        NIBBLE_TILE_DOT_BF16(2, 5, 6);
-        NIBBLE_TILE_DOT_BF16(3, 5, 7);
-      }
-    } else {
-      for (i64 chunk = 0; chunk < p.chunks; ++chunk, a0 += tile_elements, b += 2 * tile_elements) {
-        NIBBLE_TILE_LOAD(4, a0, line);
-        NIBBLE_TILE_LOAD(6, b, line);
-        NIBBLE_TILE_DOT_BF16(0, 4, 6);
-        NIBBLE_TILE_LOAD(7, b + tile_elements, line);
-        NIBBLE_TILE_DOT_BF16(1, 4, 7);
-      }
-    }
-    NIBBLE_TILE_STORE(0, c0, row);
-    NIBBLE_TILE_STORE(1, c0 + 16, row);
-    if (two) {
-      NIBBLE_TILE_STORE(2, c1, row);
-      NIBBLE_TILE_STORE(3, c1 + 16, row);
-    }
+  for (i64 panel = 0; panel < p.panels; ++panel) {
+    const std::uint16_t* b = p.b + panel * p.b_stride;
+    float* c = p.c + panel * panel_rows;
+    i64 group = 0;
+    for (; group + 1 < groups; group += 2)
+      dot_group<true>(tiles, p, p.a + group * p.a_stride, b, c + group * tile_rows * p.c_stride);
+    if (group < groups) dot_group<false>(tiles, p, p.a + group * p.a_stride, b, c + group * tile_rows * p.c_stride);
   }
 }
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// Attention on BF16 tiles: within a weight's rounding of the double reference, on operands that are BF16 numbers
+// already; the same bits for any threads and any cut into pieces that take this path; masks, hooks and pages.
+#include <cstring>
+#include <numeric>
+
+#include "cpu/dispatch.hpp"
+#include "cpu/kernel_table.hpp"
+#include "nibble/core/float_types.hpp"
+#include "nibble/ops/attention/attention.hpp"
+#include "support/catch.hpp"
+#include "support/guarded.hpp"
+#include "support/kv_pages.hpp"
+#include "support/tolerance.hpp"
+
+using namespace nibble;
+using namespace nibble::test;
+
+namespace {
+
+using Tokens = Tensor<float, 3>;
+constexpr float scale = 0.25f;  // keeps a query a BF16 number
+
+bool has_tiles() {
+  if (cpu::kernels_of(cpu::available_isas().back()).dot_rounded != nullptr) return true;
+  WARN("skipped: this processor has no AMX, and the build does not emulate it");
+  return false;
+}
+
+ContextOptions with_tiles(Index threads) {
+  ContextOptions o = on(cpu::available_isas().back(), threads);
+  o.batch_invariant = false;
+  return o;
+}
+
+/// BF16 numbers that FP16 holds too.
+Tokens rounded_tokens(Index tokens, Index heads, Index dim, std::uint32_t seed) {
+  Tokens t({tokens, heads, dim});
+  const std::vector<float> v = normal_values(t.size(), seed);
+  for (Index i = 0; i < t.size(); ++i) {
+    const float x = float(bfloat16(v[static_cast<std::size_t>(i)]));
+    t.data()[i] = std::abs(x) < 0x1p-14f ? 0.0f : x;
+  }
+  return t;
+}
+
+std::vector<Index> positions_from(Index first, Index count) {
+  std::vector<Index> p(static_cast<std::size_t>(count));
+  std::iota(p.begin(), p.end(), first);
+  return p;
+}
+
+struct Sequence {
+  KvShape shape;
+  Index tokens, group;
+  KvPages pages;
+  Tokens q, k, v;
+
+  Sequence(Cpu& context, const KvShape& s, Index n, Index g)
+      : shape(s),
+        tokens(n),
+        group(g),
+        pages(s, n),
+        q(rounded_tokens(n, s.kv_heads * g, s.head_dim, 1)),
+        k(rounded_tokens(n, s.kv_heads, s.head_dim, 2)),
+        v(rounded_tokens(n, s.kv_heads, s.value_dim, 3)) {
+    run(context, AppendKv{}, k.view(), v.view(), positions_from(0, n), pages.view(n));
+  }
+  Tokens out() const { return Tokens({tokens, shape.kv_heads * group, shape.value_dim}); }
+};
+
+template <class M, class H>
+void check(const KvShape& shape, Index tokens, Index group, const M& mask, const H& hook) {
+  Cpu context(with_tiles(1));
+  Sequence s(context, shape, tokens, group);
+  const auto attend_range = [&](Cpu& c, Index first, Index count, Tokens& out) {
+    attend(c, scale, mask, hook, s.q.view().slice(0, first, count), positions_from(first, count),
+           s.pages.view(tokens), out.view().slice(0, first, count));
+  };
+  Tokens all = s.out(), expected = s.out();
+  attend_range(context, 0, tokens, all);
+  Attention::reference({scale, ScoreRules(mask, hook)}, s.q.view(), positions_from(0, tokens), s.pages.view(tokens),
+                       expected.view());
+  const double dim = double(shape.head_dim);  // |score| <= scale |q||k|, about scale * dim for normal values; |v| <= 5
+  const double bound = rounded_attention_bound(dim, double(scale) * dim, double(tokens), 5.0);
+  Index wrong = 0;
+  double worst = 0;
+  for (Index i = 0; i < all.size(); ++i) {
+    const double got = double(all.data()[i]), due = double(expected.data()[i]);
+    wrong += misses(got, due, bound);
+    worst = std::max(worst, std::abs(got - due));
+  }
+  CHECK(wrong == 0);
+  CHECK(worst > 1e-5);  // FP32 would be closer: the tiles were used
+  struct Way { Index threads, chunk; };
+  for (const Way w : {Way{1, 40}, {2, tokens}, {3, 100}, {16, 50}, {16, tokens}}) {
+    if (tokens % w.chunk != 0 && tokens % w.chunk * group < 32) continue;  // the last piece would take another path
+    Cpu many(with_tiles(w.threads));
+    Tokens out = s.out();
+    for (Index t = 0; t < tokens; t += w.chunk) attend_range(many, t, std::min(w.chunk, tokens - t), out);
+    INFO(w.threads << " threads, chunks of " << w.chunk);
+    REQUIRE(std::memcmp(out.data(), all.data(), out.bytes()) == 0);
+  }
+}
+
+/// Only even keys: a user's mask.
+struct EvenKeys {
+  TileClass classify(const ScoreTile&) const noexcept { return TileClass::edge; }
+  bool visible(Index, Index key) const noexcept { return key % 2 == 0; }
+};
+
+}  // namespace
+
+TEST_CASE("attention on BF16 tiles agrees with its reference and does not depend on how it is cut",
+          "[attention][amx]") {
+  if (!has_tiles()) return;
+  SECTION("heads of 64") { check({DType::f16, 3, 64, 64}, 600, 3, CausalMask{}, NoHook{}); }
+  SECTION("one head of 128, few tokens") { check({DType::f16, 1, 128, 128}, 45, 1, CausalMask{}, NoHook{}); }
+  SECTION("values narrower than keys") { check({DType::f16, 2, 96, 32}, 290, 8, CausalMask{}, NoHook{}); }
+  SECTION("window") { check({DType::f16, 2, 64, 64}, 530, 2, CausalMask{} & SlidingWindow{50}, NoHook{}); }
+  SECTION("soft cap") { check({DType::f16, 1, 256, 256}, 80, 4, CausalMask{}, SoftCap{2.0f}); }
+  SECTION("no mask") { check({DType::f16, 2, 32, 32}, 300, 2, NoMask{}, NoHook{}); }
+  SECTION("a user's mask") { check({DType::f16, 1, 64, 64}, 100, 3, EvenKeys{}, NoHook{}); }
+}
+
+TEST_CASE("other shapes, caches and few queries stay in FP32", "[attention][amx]") {
+  if (!has_tiles()) return;
+  struct Case { KvShape shape; Index tokens; };
+  for (const Case& c : {Case{{DType::f32, 1, 64, 64}, 100}, {{DType::f16, 1, 40, 64}, 100}, {{DType::f16, 1, 64, 80}, 100},
+                        {{DType::f16, 1, 64, 64}, 8}}) {
+    ContextOptions options = with_tiles(1);
+    Cpu tiles(options);
+    options.batch_invariant = true;
+    Cpu invariant(options);
+    Sequence s(tiles, c.shape, c.tokens, 4);
+    Tokens a = s.out(), b = s.out();
+    attend(tiles, scale, CausalMask{}, NoHook{}, s.q.view(), positions_from(0, c.tokens), s.pages.view(c.tokens),
+           a.view());
+    attend(invariant, scale, CausalMask{}, NoHook{}, s.q.view(), positions_from(0, c.tokens), s.pages.view(c.tokens),
+           b.view());
+    CHECK(std::memcmp(a.data(), b.data(), a.bytes()) == 0);
+  }
+}
