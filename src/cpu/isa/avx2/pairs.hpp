@@ -7,33 +7,21 @@
 static inline I sum_words(I a) { return _mm256_madd_epi16(a, _mm256_set1_epi16(1)); }
 /// u8 x s8 products, summed in neighbouring pairs to int16 with saturation, added to acc's int16.
 static inline I add_pairs(I acc, I u, I s) {
-#if defined(__clang__)
-  return _mm256_add_epi16(acc, _mm256_maddubs_epi16(u, s));
-#else
   __m256i sum = acc, pairs;
   asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+x"(sum), "=&x"(pairs) : "x"(__m256i(u)), "x"(__m256i(s)));
   return sum;
-#endif
 }
 /// The same pairs as they are.
 static inline I pairs_of(I u, I s) {
-#if defined(__clang__)
-  return _mm256_maddubs_epi16(u, s);
-#else
   __m256i pairs;
   asm("vpmaddubsw %2, %1, %0" : "=x"(pairs) : "x"(__m256i(u)), "x"(__m256i(s)));
   return pairs;
-#endif
 }
 /// acc's int32 plus neighbouring int16 of `words`.
 static inline I add_word_sums(I acc, I words, I ones) {
-#if defined(__clang__)
-  return _mm256_add_epi32(acc, _mm256_madd_epi16(words, ones));
-#else
   __m256i sum = acc, w = words;
   asm("vpmaddwd %2, %1, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "+x"(w) : "x"(__m256i(ones)));
   return sum;
-#endif
 }
 static inline I word_ones() { return _mm256_set1_epi16(1); }
 static inline I abs_bytes(I a) { return _mm256_abs_epi8(a); }

@@ -7,33 +7,21 @@
 static inline I sum_words(I a) { return _mm512_madd_epi16(a, _mm512_set1_epi16(1)); }
 /// u8 x s8 products, summed in neighbouring pairs to int16 with saturation, added to acc's int16.
 static inline I add_pairs(I acc, I u, I s) {
-#if defined(__clang__)
-  return _mm512_add_epi16(acc, _mm512_maddubs_epi16(u, s));
-#else
   __m512i sum = acc, pairs;
   asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+v"(sum), "=&v"(pairs) : "v"(__m512i(u)), "v"(__m512i(s)));
   return sum;
-#endif
 }
 /// The same pairs as they are.
 static inline I pairs_of(I u, I s) {
-#if defined(__clang__)
-  return _mm512_maddubs_epi16(u, s);
-#else
   __m512i pairs;
   asm("vpmaddubsw %2, %1, %0" : "=v"(pairs) : "v"(__m512i(u)), "v"(__m512i(s)));
   return pairs;
-#endif
 }
 /// acc's int32 plus neighbouring int16 of `words`.
 static inline I add_word_sums(I acc, I words, I ones) {
-#if defined(__clang__)
-  return _mm512_add_epi32(acc, _mm512_madd_epi16(words, ones));
-#else
   __m512i sum = acc, w = words;
   asm("vpmaddwd %2, %1, %1\n\tvpaddd %1, %0, %0" : "+v"(sum), "+v"(w) : "v"(__m512i(ones)));
   return sum;
-#endif
 }
 static inline I word_ones() { return _mm512_set1_epi16(1); }
 static inline I abs_bytes(I a) { return _mm512_abs_epi8(a); }

@@ -14,8 +14,6 @@ static inline I dpbusd(I acc, I u, I s) {
                                          _mm512_srai_epi16(_mm512_slli_epi16(s, 8), 8));
   const __m512i odd = _mm512_madd_epi16(_mm512_srli_epi16(u, 8), _mm512_srai_epi16(s, 8));
   return _mm512_add_epi32(acc, _mm512_add_epi32(even, odd));
-#elif defined(__clang__)
-  return _mm512_dpbusd_epi32(acc, u, s);
 #else
   __m512i sum = acc;
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(__m512i(u)), "v"(__m512i(s)));

@@ -11,8 +11,6 @@ static inline I dpbusd(I acc, I u, I s) {
                                          _mm256_srai_epi16(_mm256_slli_epi16(s, 8), 8));
   const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(u, 8), _mm256_srai_epi16(s, 8));
   return _mm256_add_epi32(acc, _mm256_add_epi32(even, odd));
-#elif defined(__clang__)
-  return _mm256_dpbusd_avx_epi32(acc, u, s);
 #else
   __m256i sum = acc;
   asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(__m256i(u)), "x"(__m256i(s)));
