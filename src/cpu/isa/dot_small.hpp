@@ -4,109 +4,154 @@
 // namespace, after dot_codes.hpp and panel_access.hpp.
 #pragma once
 
-/// How far ahead panels are asked for: the processor's own prefetch ends at each 4 KiB page.
-constexpr i64 prefetch_bytes = 4096;
+/// How far ahead panels are asked for, into L2: the processor's own prefetch ends at each 4 KiB page, and lines on
+/// their way to L1 would keep its few buffers from the loads of now.
+constexpr i64 prefetch_bytes = 16384;
 constexpr i64 scale_batch = 8;  ///< chunks whose scales are expanded at a time
+constexpr int panel_vectors = static_cast<int>(panel_rows / W);
 
 /// Scales and minima of some chunks, [chunk][set][32].
 struct ScaleBatch {
   alignas(64) float scales[scale_batch * 2 * panel_rows], mins[scale_batch * 2 * panel_rows];
 };
 
-/// The integer sums of W rows with M activation rows over half a chunk's columns, from `start` on.
+/// The integer sums of a panel's rows with M activation rows over half a chunk's columns.
 template <int Half, int Bits, bool Codebook, int M>
-static inline void dot_half(const DotCodes<Bits, Codebook>& codes, const std::uint8_t* lines, const std::int8_t* q,
-                            i64 q_stride, const I (&start)[M], I (&out)[M]) {
+static inline __attribute__((always_inline)) void dot_half(const DotCodes<Bits, Codebook>& codes,
+                                                           const std::uint8_t* lines, const std::int8_t* q,
+                                                           i64 q_stride, const I (&start)[M],
+                                                           I (&out)[panel_vectors][M]) {
   using Dot = typename DotCodes<Bits, Codebook>::Dot;
   NIBBLE_UNROLL
-  for (int m = 0; m < M; ++m) out[m] = Dot::begin(start[m]);
-  unrolled<4 / Dot::quads>([&](auto at) {
-    constexpr int first = Half * 4 + decltype(at)::value * Dot::quads;
-    I w[Dot::quads];
-    unrolled<Dot::quads>([&](auto i) {
-      constexpr int n = decltype(i)::value;
-      w[n] = codes.template quad<first + n>(lines);
-    });
+  for (int v = 0; v < panel_vectors; ++v)
     NIBBLE_UNROLL
-    for (int m = 0; m < M; ++m) {
-      I a[Dot::quads];
+    for (int m = 0; m < M; ++m) out[v][m] = Dot::begin(start[m]);
+  unrolled<4 / Dot::quads>([&](auto at) __attribute__((always_inline)) {
+    constexpr int first = Half * 4 + at.value * Dot::quads;
+    I a[M][Dot::quads];
+    NIBBLE_UNROLL
+    for (int m = 0; m < M; ++m)
       NIBBLE_UNROLL
-      for (int i = 0; i < Dot::quads; ++i) a[i] = repeat_quad(q + m * q_stride + (first + i) * 4);
-      out[m] = Dot::add(out[m], w, a);
-    }
+      for (int i = 0; i < Dot::quads; ++i) a[m][i] = repeat_quad(q + m * q_stride + (first + i) * 4);
+    unrolled<panel_vectors>([&](auto v) __attribute__((always_inline)) {
+      constexpr i64 r = v.value * W, place = r / 16 * (Bits * 64) + r % 16 * 4;
+      I w[Dot::quads];
+      unrolled<Dot::quads>([&](auto i) __attribute__((always_inline)) {
+        w[i.value] = codes.template quad<first + i.value>(lines + place);
+      });
+      NIBBLE_UNROLL
+      for (int m = 0; m < M; ++m) out[v.value][m] = Dot::add(out[v.value][m], w, a[m]);
+    });
   });
   NIBBLE_UNROLL
-  for (int m = 0; m < M; ++m) out[m] = Dot::finish(out[m], start[m]);
-}
-
-/// y[m] += scaled integer sums of one scale set. `s`: the set's place among the activations' sums.
-template <int M>
-static inline void add_set(const PackedLayout& l, const I (&dot)[M], const float* scales, const float* mins,
-                           const QuantizedRows& x, i64 g, i64 set, F (&y)[M]) {
-  const F scale = load(scales);
-  NIBBLE_UNROLL
-  for (int m = 0; m < M; ++m) y[m] = fma(to_float(dot[m]) * scale, set1(x.scale[g + m * x.chunks]), y[m]);
-  if (l.min.kind == ParameterKind::none) return;
-  const F min = load(mins);
-  NIBBLE_UNROLL
-  for (int m = 0; m < M; ++m)
-    y[m] = fnma(min, set1(x.scaled_sum[(g + m * x.chunks) * x.sets + set]), y[m]);
-}
-
-/// W rows of one chunk: y[m] += their part of the product. `g`: the chunk's place in the activations' scales.
-/// Both halves of a chunk are summed apart, in two chains, and joined as integers where they share a scale.
-template <int Bits, bool Codebook, int M>
-static inline void dot_rows(const DotCodes<Bits, Codebook>& codes, const PackedLayout& l, const std::uint8_t* lines,
-                            const float* scales, const float* mins, const QuantizedRows& x, i64 g, F (&y)[M]) {
-  const i64 q_stride = x.chunks * chunk_cols;
-  const std::int8_t* q = x.q + g * chunk_cols;
-  const std::int32_t zero = codes.zero(l);
-  I start[M], low[M], high[M];
-  NIBBLE_UNROLL
-  for (int m = 0; m < M; ++m) start[m] = set1_i(-zero * x.sum[(g + m * x.chunks) * x.sets]);
-  dot_half<0>(codes, lines, q, q_stride, start, low);
-  NIBBLE_UNROLL
-  for (int m = 0; m < M; ++m)
-    start[m] = x.sets == 1 ? set1_i(0) : set1_i(-zero * x.sum[(g + m * x.chunks) * 2 + 1]);
-  dot_half<1>(codes, lines, q, q_stride, start, high);
-  if (x.sets == 1) {
+  for (int v = 0; v < panel_vectors; ++v)
     NIBBLE_UNROLL
-    for (int m = 0; m < M; ++m) low[m] = add_i(low[m], high[m]);
-    add_set(l, low, scales, mins, x, g, 0, y);
-  } else {
-    add_set(l, low, scales, mins, x, g, 0, y);
-    add_set(l, high, scales + panel_rows, mins + panel_rows, x, g, 1, y);
+    for (int m = 0; m < M; ++m) out[v][m] = Dot::finish(out[v][m], start[m]);
+}
+
+/// What the kernel reads of the activations, at one chunk of the first row; row m is `chunks` chunks further.
+template <int Sets>
+struct SmallInput {
+  const std::int8_t* q;
+  const float* scale;
+  const std::int32_t* sum;
+  const float* scaled_sum;
+
+  SmallInput(const QuantizedRows& x, i64 row)
+      : q(x.q + row * x.chunks * chunk_cols),
+        scale(x.scale + row * x.chunks),
+        sum(x.sum + row * x.chunks * Sets),
+        scaled_sum(x.scaled_sum + row * x.chunks * Sets) {}
+  void next() {
+    q += chunk_cols;
+    scale += 1;
+    sum += Sets;
+    scaled_sum += Sets;
+  }
+};
+
+/// y[m] += scaled integer sums of one scale set.
+template <int M, int Sets>
+static inline __attribute__((always_inline)) void add_set(bool min, const I (&dot)[panel_vectors][M],
+                                                          const float* scales, const float* mins,
+                                                          const SmallInput<Sets>& x, i64 chunks, i64 set,
+                                                          F (&y)[panel_vectors][M]) {
+  NIBBLE_UNROLL
+  for (int v = 0; v < panel_vectors; ++v) {
+    const F scale = load(scales + v * W);
+    NIBBLE_UNROLL
+    for (int m = 0; m < M; ++m) y[v][m] = fma(to_float(dot[v][m]) * scale, set1(x.scale[m * chunks]), y[v][m]);
+  }
+  if (!min) return;
+  NIBBLE_UNROLL
+  for (int v = 0; v < panel_vectors; ++v) {
+    const F low = load(mins + v * W);
+    NIBBLE_UNROLL
+    for (int m = 0; m < M; ++m) y[v][m] = fnma(low, set1(x.scaled_sum[m * chunks * Sets + set]), y[v][m]);
   }
 }
 
-template <int Bits, bool Codebook, int M>
-static void dot_panel(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, float* c) {
-  constexpr int vectors = static_cast<int>(panel_rows / W);
-  const DotCodes<Bits, Codebook> codes(l);
-  F y[vectors][M];
+/// One chunk. Its halves are summed apart and joined as integers where they share a scale.
+template <int Bits, bool Codebook, int M, int Sets>
+static inline __attribute__((always_inline)) void dot_chunk(const DotCodes<Bits, Codebook>& codes, std::int32_t zero,
+                                                            bool min, const std::uint8_t* lines, const float* scales,
+                                                            const float* mins, const SmallInput<Sets>& x, i64 chunks,
+                                                            F (&y)[panel_vectors][M]) {
+  const i64 q_stride = chunks * chunk_cols;
+  I start[M], low[panel_vectors][M], high[panel_vectors][M];
   NIBBLE_UNROLL
-  for (int v = 0; v < vectors; ++v)
+  for (int m = 0; m < M; ++m) start[m] = set1_i(-zero * x.sum[m * chunks * Sets]);
+  dot_half<0>(codes, lines, x.q, q_stride, start, low);
+  NIBBLE_UNROLL
+  for (int m = 0; m < M; ++m) start[m] = set1_i(Sets == 1 ? 0 : -zero * x.sum[m * chunks * Sets + Sets - 1]);
+  dot_half<1>(codes, lines, x.q, q_stride, start, high);
+  if constexpr (Sets == 1) {
+    NIBBLE_UNROLL
+    for (int v = 0; v < panel_vectors; ++v)
+      NIBBLE_UNROLL
+      for (int m = 0; m < M; ++m) low[v][m] = add_i(low[v][m], high[v][m]);
+    add_set<M, Sets>(min, low, scales, mins, x, chunks, 0, y);
+  } else {
+    add_set<M, Sets>(min, low, scales, mins, x, chunks, 0, y);
+    add_set<M, Sets>(min, high, scales + panel_rows, mins + panel_rows, x, chunks, 1, y);
+  }
+}
+
+/// One panel, c[M][32].
+template <int Bits, bool Codebook, int M, int Sets>
+static void dot_panel(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& rows, i64 row, float* c) {
+  const DotCodes<Bits, Codebook> codes(l);
+  const std::int32_t zero = codes.zero(l);
+  const bool min = l.min.kind != ParameterKind::none;
+  const i64 chunks = rows.chunks, header = l.header_bytes, per_record = l.chunks_per_record;
+  SmallInput<Sets> x(rows, row);
+  F y[panel_vectors][M];
+  NIBBLE_UNROLL
+  for (int v = 0; v < panel_vectors; ++v)
     NIBBLE_UNROLL
     for (int m = 0; m < M; ++m) y[v][m] = set1(0.0f);
   ScaleBatch batch;
-  ChunkCursor at = first_chunk(panel);
+  const std::uint8_t* lines = panel + header;
+  i64 left = per_record;  // chunks, of the record
   for (i64 first = 0; first < l.chunks; first += scale_batch) {
     const i64 count = l.chunks - first < scale_batch ? l.chunks - first : scale_batch;
+    const ChunkCursor at{lines - header - (per_record - left) * (Bits * 128), per_record - left};
     expand_parameters(l, l.scale, at, count, batch.scales);
-    if (l.min.kind != ParameterKind::none) expand_parameters(l, l.min, at, count, batch.mins);
-    for (i64 i = 0; i < count; ++i, next_chunk(l, at)) {
-      const std::uint8_t* lines = codes_of(l, at);
-      for (int b = 0; b < Bits * 128; b += 64) __builtin_prefetch(lines + prefetch_bytes + b);
-      const float *scales = batch.scales + i * l.sets * panel_rows, *mins = batch.mins + i * l.sets * panel_rows;
-      unrolled<vectors>([&](auto v_constant) {
-        constexpr int v = decltype(v_constant)::value;
-        constexpr i64 r = v * W, place = r / 16 * (Bits * 64) + r % 16 * 4;
-        dot_rows(codes, l, lines + place, scales + r, mins + r, x, row * x.chunks + first + i, y[v]);
-      });
+    if (min) expand_parameters(l, l.min, at, count, batch.mins);
+    const float *scales = batch.scales, *mins = batch.mins;
+    for (i64 i = 0; i < count; ++i, scales += Sets * panel_rows, mins += Sets * panel_rows) {
+      for (int b = 0; b < Bits * 128; b += 64) __builtin_prefetch(lines + prefetch_bytes + b, 0, 2);
+      dot_chunk<Bits, Codebook, M, Sets>(codes, zero, min, lines, scales, mins, x, chunks, y);
+      x.next();
+      lines += Bits * 128;
+      if (--left == 0) {
+        left = per_record;
+        lines += header;
+      }
     }
   }
   NIBBLE_UNROLL
-  for (int v = 0; v < vectors; ++v)
+  for (int v = 0; v < panel_vectors; ++v)
     NIBBLE_UNROLL
     for (int m = 0; m < M; ++m) store(c + m * panel_rows + v * W, y[v][m]);
 }
@@ -114,11 +159,16 @@ static void dot_panel(const PackedLayout& l, const std::uint8_t* panel, const Qu
 template <int Bits, bool Codebook>
 struct DotSmall {
   static void call(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows* x, i64 row, i64 m, float* c) {
+    if (l.sets == 2) rows<2>(l, panel, *x, row, m, c);
+    else rows<1>(l, panel, *x, row, m, c);
+  }
+  template <int Sets>
+  static void rows(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row, i64 m, float* c) {
     switch (m) {
-      case 1: return dot_panel<Bits, Codebook, 1>(l, panel, *x, row, c);
-      case 2: return dot_panel<Bits, Codebook, 2>(l, panel, *x, row, c);
-      case 3: return dot_panel<Bits, Codebook, 3>(l, panel, *x, row, c);
-      default: return dot_panel<Bits, Codebook, 4>(l, panel, *x, row, c);
+      case 1: return dot_panel<Bits, Codebook, 1, Sets>(l, panel, x, row, c);
+      case 2: return dot_panel<Bits, Codebook, 2, Sets>(l, panel, x, row, c);
+      case 3: return dot_panel<Bits, Codebook, 3, Sets>(l, panel, x, row, c);
+      default: return dot_panel<Bits, Codebook, 4, Sets>(l, panel, x, row, c);
     }
   }
 };

@@ -20,25 +20,40 @@ static inline void next_chunk(const PackedLayout& l, ChunkCursor& at) {
 }
 
 /// W scales or minima from row `r` on, of one set of a chunk.
+template <ParameterKind Kind>
 static inline F load_parameter(const PackedLayout& l, const ParameterPlace& p, const ChunkCursor& at, i64 set, i64 r) {
   const std::uint8_t* values = at.record + p.values;
+  if (Kind == ParameterKind::f16) return load_half(reinterpret_cast<const std::uint16_t*>(values) + set * panel_rows + r);
+  if (Kind == ParameterKind::f32) return load(reinterpret_cast<const float*>(values) + set * panel_rows + r);
+  if (Kind == ParameterKind::none) return set1(0.0f);
+  const auto* lower = reinterpret_cast<const std::int8_t*>(at.record + p.lower);
+  return load_half(reinterpret_cast<const std::uint16_t*>(values) + r) *
+         load_int8(lower + (at.index * l.sets + set) * panel_rows + r);
+}
+static inline F load_parameter(const PackedLayout& l, const ParameterPlace& p, const ChunkCursor& at, i64 set, i64 r) {
   switch (p.kind) {
-    case ParameterKind::f16: return load_half(reinterpret_cast<const std::uint16_t*>(values) + set * panel_rows + r);
-    case ParameterKind::f32: return load(reinterpret_cast<const float*>(values) + set * panel_rows + r);
-    case ParameterKind::two_level: {
-      const auto* lower = reinterpret_cast<const std::int8_t*>(at.record + p.lower);
-      return load_half(reinterpret_cast<const std::uint16_t*>(values) + r) *
-             load_int8(lower + (at.index * l.sets + set) * panel_rows + r);
-    }
+    case ParameterKind::f16: return load_parameter<ParameterKind::f16>(l, p, at, set, r);
+    case ParameterKind::f32: return load_parameter<ParameterKind::f32>(l, p, at, set, r);
+    case ParameterKind::two_level: return load_parameter<ParameterKind::two_level>(l, p, at, set, r);
     case ParameterKind::none: break;
   }
   return set1(0.0f);
 }
 
-/// out[chunk][set][32] of `count` chunks from `at` on.
+template <ParameterKind Kind>
 static inline void expand_parameters(const PackedLayout& l, const ParameterPlace& p, ChunkCursor at, i64 count,
                                      float* out) {
   for (i64 chunk = 0; chunk < count; ++chunk, next_chunk(l, at))
     for (i64 set = 0; set < l.sets; ++set, out += panel_rows)
-      for (i64 r = 0; r < panel_rows; r += W) store(out + r, load_parameter(l, p, at, set, r));
+      for (i64 r = 0; r < panel_rows; r += W) store(out + r, load_parameter<Kind>(l, p, at, set, r));
+}
+/// out[chunk][set][32] of `count` chunks from `at` on.
+static inline void expand_parameters(const PackedLayout& l, const ParameterPlace& p, const ChunkCursor& at, i64 count,
+                                     float* out) {
+  switch (p.kind) {
+    case ParameterKind::f16: return expand_parameters<ParameterKind::f16>(l, p, at, count, out);
+    case ParameterKind::f32: return expand_parameters<ParameterKind::f32>(l, p, at, count, out);
+    case ParameterKind::two_level: return expand_parameters<ParameterKind::two_level>(l, p, at, count, out);
+    case ParameterKind::none: break;
+  }
 }
