@@ -132,7 +132,9 @@ void measure(benchmark::State& state, const Row& row, MergePageFn kernel) {
 void measure(benchmark::State& state, const Row& row, ProbeFn kernel) {
   double sum = 0;
   const auto ops = static_cast<double>(kernel(1000, &sum));
-  const auto arithmetic = row.kernel == "probe_dot" ? Arithmetic::integer : Arithmetic::float32;
+  const auto arithmetic = row.kernel == "probe_dot"    ? Arithmetic::int8
+                          : row.kernel == "probe_tile" ? Arithmetic::bfloat16
+                                                       : Arithmetic::float32;
   run_loop(state, row.context, {0, ops, Level::cache, arithmetic}, [&] { kernel(1000, &sum); });
 }
 void measure(benchmark::State& state, const Row& row, ProbeReadFn kernel) {
@@ -214,7 +216,7 @@ void measure(benchmark::State& state, const Row& row, DotSmallFn kernel) {
   Panels& panels = panels_of(row, memory_bytes);
   const Activations a(panels.layout(), row.table().quantize_row);
   std::vector<float> c(4 * panel_rows);
-  run_loop(state, row.context, {panels.panel_bytes(), 2 * weights, Level::memory, Arithmetic::integer},
+  run_loop(state, row.context, {panels.panel_bytes(), 2 * weights, Level::memory, Arithmetic::int8},
            [&] { kernel(panels.layout(), panels.next(), a.rows, 0, 1, c.data()); });
 }
 
@@ -245,8 +247,41 @@ void measure(benchmark::State& state, const Row& row, DotTileFn kernel) {
   row.table().widen(l, panels.next(), a.panel);
   row.table().widen(l, panels.next(), b.panel);
   std::vector<float> c(tile_rows * 2 * panel_rows);
-  run_loop(state, row.context, {0, 2 * 2 * weights * tile_rows, Level::cache, Arithmetic::integer},
+  run_loop(state, row.context, {0, 2 * 2 * weights * tile_rows, Level::cache, Arithmetic::int8},
            [&] { kernel(l, a.panel, b.panel, activations.rows, 0, tile_rows, c.data()); });
+}
+
+
+void measure(benchmark::State& state, const Row& row, RoundRowFn kernel) {
+  const auto x = floats(cols);
+  std::vector<std::uint16_t> tiles(rounded_rows * cols);
+  run_loop(state, row.context, {cols * 6.0, cols * 1.0},
+           [&] { kernel(x.data(), cols, 0, {tiles.data(), cols / chunk_cols}); });
+}
+void measure(benchmark::State& state, const Row& row, RoundPanelFn kernel) {
+  Panels& panels = panels_of(row, 0);
+  const PackedLayout& l = panels.layout();
+  constexpr Index pieces = 8;  // chunks, as linear layers call it
+  std::vector<std::uint16_t> out(pieces * chunk_cols * panel_rows);
+  run_loop(state, row.context, {panels.panel_bytes(), 2 * weights}, [&] {
+    const std::uint8_t* panel = panels.next();
+    for (Index c = 0; c < l.chunks; c += pieces) kernel(l, panel, c, pieces, out.data());
+  });
+}
+/// The 256 values of a page, 16 features wide.
+void measure(benchmark::State& state, const Row& row, RoundHalvesFn kernel) {
+  const std::vector<std::uint16_t> x(page * 16, 0x3C00);
+  std::vector<std::uint16_t> out(2 * page * 16);
+  run_loop(state, row.context, {page * 16 * 4.0, page * 16 * 1.0}, [&] { kernel(x.data(), 16, page, out.data()); });
+}
+/// 512 rows of a layer: they pass through L1, the panel's columns stay there.
+void measure(benchmark::State& state, const Row& row, DotRoundedFn kernel) {
+  constexpr Index m = 512, chunks = 10, tile = rounded_rows * chunk_cols;
+  const std::vector<std::uint16_t> a(m * chunks * chunk_cols, 0x3F80), b(2 * tile * chunks, 0x3F80);
+  auto c = floats(m * panel_rows);
+  const RoundedProduct p{a.data(), chunks * tile, b.data(), 0, c.data(), panel_rows, m, 1, chunks, false};
+  run_loop(state, row.context, {0, 2.0 * m * panel_rows * chunks * chunk_cols, Level::cache, Arithmetic::bfloat16},
+           [&] { kernel(p); });
 }
 
 template <class Fn>
@@ -256,7 +291,8 @@ concept Measurable = requires(benchmark::State& state, const Row& row, Fn kernel
 
 template <class Fn>
 constexpr bool per_format = std::is_same_v<Fn, DequantizeFn> || std::is_same_v<Fn, DotSmallFn> ||
-                            std::is_same_v<Fn, WidenFn> || std::is_same_v<Fn, DotTileFn>;
+                            std::is_same_v<Fn, WidenFn> || std::is_same_v<Fn, DotTileFn> ||
+                            std::is_same_v<Fn, RoundPanelFn>;
 
 Cpu& context_of(Isa isa) {
   static std::map<Isa, std::unique_ptr<Cpu>> all;

@@ -47,10 +47,12 @@ void linear(benchmark::State& state, Cpu& context, const FormatInfo& format, Ind
   const auto x = random_rows(tokens, hidden);
   Matrix<float> y({tokens, out_rows});
   std::size_t next = 0;
-  const bool integer = numerics == Numerics::fast && !format.dense;
+  const Arithmetic arithmetic = numerics != Numerics::fast || format.dense              ? Arithmetic::float32
+                                : tokens > 8 && rates_of(context).bfloat_ops > 0 ? Arithmetic::bfloat16
+                                                                                 : Arithmetic::int8;
   run_loop(state, context,
            {double(set[0].traffic_bytes()), 2.0 * double(tokens * hidden * out_rows),
-            tokens <= 4 ? Level::memory : Level::cache, integer ? Arithmetic::integer : Arithmetic::float32},
+            tokens <= 4 ? Level::memory : Level::cache, arithmetic},
            [&] {
              run(context, Linear{}, x.view(), set[next], y.view());
              next = (next + 1) % set.size();

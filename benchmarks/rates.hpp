@@ -20,7 +20,6 @@ namespace nibble::bench {
 using Cpu = ExecutionContext<cpu::Backend>;
 
 enum class Level { cache, memory };  ///< where a row's data lies
-enum class Arithmetic { float32, integer };
 
 /// What one iteration does.
 struct Work {
@@ -33,7 +32,11 @@ inline constexpr std::size_t cache_bytes = std::size_t{16} << 10;    ///< per th
 inline constexpr std::size_t memory_bytes = std::size_t{128} << 20;  ///< of rows whose data lies in memory
 
 struct Rates {
-  double integer_ops, float_ops, cache_read, memory_read;
+  double integer_ops, bfloat_ops, float_ops, cache_read, memory_read;
+
+  double peak(Arithmetic a) const {
+    return a == Arithmetic::int8 ? integer_ops : a == Arithmetic::bfloat16 ? bfloat_ops : float_ops;
+  }
 };
 
 /// Measured on first use. Call it before the timed loop.
@@ -42,7 +45,7 @@ inline const Rates& rates_of(Cpu& context) {
   const auto key = std::pair{context.isa(), context.concurrency()};
   auto found = all.find(key);
   if (found == all.end())
-    found = all.emplace(key, Rates{measure_integer_ops(context), measure_float_ops(context),
+    found = all.emplace(key, Rates{measure_integer_ops(context), measure_bfloat_ops(context), measure_float_ops(context),
                                    measure_read(context, cache_bytes * std::size_t(context.concurrency())),
                                    measure_read(context, memory_bytes)})
                 .first;
@@ -61,7 +64,7 @@ void run_loop(benchmark::State& state, Cpu& context, const Work& work, Call&& ca
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   const double calls_per_s = static_cast<double>(state.iterations()) / std::max(passed.count(), 1e-9);
   const double read = work.level == Level::cache ? rates.cache_read : rates.memory_read;
-  const double peak = work.arithmetic == Arithmetic::integer ? rates.integer_ops : rates.float_ops;
+  const double peak = rates.peak(work.arithmetic);
   if (work.bytes > 0) {
     state.counters["GB/s"] = calls_per_s * work.bytes / 1e9;
     state.counters["read %"] = 100 * calls_per_s * work.bytes / read;

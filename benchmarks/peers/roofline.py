@@ -83,7 +83,7 @@ def draw(models):
     parts = []
     for i, m in enumerate(models):
         panel = Panel(i * WIDTH, m["title"], intensities, rates)
-        panel.roof(m["bandwidth"], m["integer"], f"8-bit dot product, {m['integer']:.0f} Gop/s",
+        panel.roof(m["bandwidth"], m["integer"], f"{m['peak_name']}, {m['integer']:.0f} Gop/s",
                    f"memory, {m['bandwidth']:.1f} GB/s", "#555")
         panel.roof(m["bandwidth"], m["float"], f"FP32, {m['float']:.0f} Gop/s", "", "#999", above=False)
         for engine, phase, intensity, rate in m["points"]:

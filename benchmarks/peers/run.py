@@ -161,17 +161,23 @@ def measure(path, o, python, scratch):
     benches = [r["bench"] for r in runs["nibble"] if "bench" in r]
     if benches:
         best = lambda key: max(b[key] for b in benches)
-        result["rates"] = {k: best(k) for k in ("integer_ops_per_s", "float_ops_per_s", "read_bytes_per_s")}
+        keys = ("integer_ops_per_s", "bfloat_ops_per_s", "float_ops_per_s", "read_bytes_per_s")
+        result["rates"] = {k: best(k) for k in keys}
     return result
 
 
+def peak(rates):
+    return max(rates["integer_ops_per_s"], rates["bfloat_ops_per_s"])
+
+
 def shares(result, row, o):
-    """Shares of the roofline: prefill of the integer peak, decoding of the read rate at the file's size. The same
-    work is counted for every engine: each weight once a token, the file once a decoded token."""
+    """Shares of the roofline: prefill of the peak of 8-bit dot products or of BF16 tiles, whichever is higher, decoding
+    of the read rate at the file's size. The same work is counted for every engine: each weight once a token, the file
+    once a decoded token."""
     if "rates" not in result or "prefill" not in row:
         return None, None
     prefill_ops = result["layer_ops"] + result["head_ops"] / o.p
-    return (row["prefill"]["median"] * prefill_ops / result["rates"]["integer_ops_per_s"],
+    return (row["prefill"]["median"] * prefill_ops / peak(result["rates"]),
             row["decode"]["median"] * result["file_bytes"] / result["rates"]["read_bytes_per_s"])
 
 
@@ -183,7 +189,7 @@ def markdown(results, facts, o):
     lines += ["Engines: " + "; ".join(infos) + ".", ""]
     for result in results:
         lines += [f"**{result['model']}**, {result['file_bytes'] / 1e6:.0f} MB" +
-                  (f"; 8-bit peak {result['rates']['integer_ops_per_s'] / 1e9:.0f} Gop/s, reads "
+                  (f"; peak {peak(result['rates']) / 1e9:.0f} Gop/s, reads "
                    f"{result['rates']['read_bytes_per_s'] / 1e9:.1f} GB/s" if "rates" in result else ""), "",
                   f"| engine | pp{o.p} | of peak | nibble is | tg{o.n} | of read rate | nibble is | peak RSS MB | load s |",
                   "|---|---|---|---|---|---|---|---|---|"]
@@ -221,7 +227,10 @@ def panels(results, o):
                 points.append((name, "prefill", prefill * o.p / r["file_bytes"], row["prefill"]["median"] * prefill / 1e9))
                 points.append((name, "decode", decode / r["file_bytes"], row["decode"]["median"] * decode / 1e9))
         models.append({"title": r["model"], "bandwidth": r["rates"]["read_bytes_per_s"] / 1e9,
-                       "integer": r["rates"]["integer_ops_per_s"] / 1e9, "float": r["rates"]["float_ops_per_s"] / 1e9,
+                       "integer": peak(r["rates"]) / 1e9,
+                       "peak_name": "BF16 tiles" if r["rates"]["bfloat_ops_per_s"] > r["rates"]["integer_ops_per_s"]
+                                    else "8-bit dot product",
+                       "float": r["rates"]["float_ops_per_s"] / 1e9,
                        "points": points})
     return models
 

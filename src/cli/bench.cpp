@@ -100,7 +100,7 @@ struct Phase {
     double least = 0;
     for (const OpClassProfile& c : classes) {
       OpClassProfile part = c;
-      if (of_bytes) part.integer_ops = part.float_ops = 0;
+      if (of_bytes) part.integer_ops = part.bfloat_ops = part.float_ops = 0;
       else part.bytes = 0;
       const BoundTime bound = bound_of(part, rates);
       if (bound.bound != Bound::cache) least += bound.seconds;
@@ -142,6 +142,7 @@ void measure_rates(const ContextOptions& options, Index threads, std::size_t mod
     table.add({n, rates.cache_bytes, rates.memory_bytes, measure_read(context, at_least(memory_set))});
     if (n == threads) {
       rates.integer_ops = measure_integer_ops(context);
+      rates.bfloat_ops = measure_bfloat_ops(context);
       rates.float_ops = measure_float_ops(context);
       return;
     }
@@ -217,7 +218,8 @@ int bench(const BenchOptions& o) {
   RooflineRates rates;
   measure_rates(options, context.concurrency(), model.weight_bytes(), report, rates);
   bar.update(steps, steps);
-  report.add("integer_ops_per_s", rates.integer_ops).add("float_ops_per_s", rates.float_ops);
+  report.add("integer_ops_per_s", rates.integer_ops).add("bfloat_ops_per_s", rates.bfloat_ops);
+  report.add("float_ops_per_s", rates.float_ops);
   report.add("read_bytes_per_s", rates.memory_bytes);
   add_share(report, "prefill_roofline_share", phases, "prefill", prefill, rates);
   add_share(report, "decode_roofline_share", phases, "decode", decode, rates);

@@ -126,7 +126,8 @@ using MergePageFn = void (*)(float page_max, float page_sum, const float* page_v
                              float* values, i64 dim);
 
 /// Probes measure what the unit's instructions can do at best (src/cpu/machine_rates.cpp). `rounds` rounds of
-/// multiply-adds of ones on registers alone; *sum = all accumulators together (integers: modulo 2^16).
+/// multiply-adds of ones on registers alone; *sum = all accumulators together (integers: modulo 2^16; tiles: one
+/// accumulator of each).
 /// Returns multiplications and additions, two per multiply-add.
 using ProbeFn = i64 (*)(i64 rounds, double* sum);
 /// Reads `words` 32-bit numbers in ascending order; their sum modulo 2^32.
@@ -163,6 +164,7 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(merge_page, MergePageFn)           \
   X(probe_dot, ProbeFn)                \
   X(probe_fma, ProbeFn)                \
+  X(probe_tile, ProbeFn)               \
   X(probe_read, ProbeReadFn)
 
 /// The best kernel of each name up to some instruction set. Null: this level has none. Only these may be missing:

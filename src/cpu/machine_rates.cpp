@@ -87,6 +87,11 @@ double measure_integer_ops(Cpu& context) { return probe_rate(context, context.ke
 
 double measure_float_ops(Cpu& context) { return probe_rate(context, context.kernels().probe_fma); }
 
+double measure_bfloat_ops(Cpu& context) {
+  const cpu::ProbeFn probe = context.kernels().probe_tile;
+  return probe != nullptr ? probe_rate(context, probe) : 0;
+}
+
 double measure_read(Cpu& context, std::size_t bytes) {
   const auto threads = static_cast<std::size_t>(context.concurrency());
   const std::size_t part = bytes / threads / memory_alignment * memory_alignment;

@@ -30,6 +30,15 @@ bool reads_memory(std::string_view op) noexcept {
 
 double rate_time(double amount, double rate) noexcept { return amount > 0 && rate > 0 ? amount / rate : 0; }
 
+double& ops_of(OpClassProfile& c, Arithmetic arithmetic) noexcept {
+  switch (arithmetic) {
+    case Arithmetic::int8: return c.integer_ops;
+    case Arithmetic::bfloat16: return c.bfloat_ops;
+    case Arithmetic::float32: break;
+  }
+  return c.float_ops;
+}
+
 bool inside(const TraceEvent& inner, const TraceEvent& outer) noexcept {
   return inner.start_ns >= outer.start_ns &&
          inner.start_ns + inner.duration_ns <= outer.start_ns + outer.duration_ns;
@@ -38,18 +47,21 @@ bool inside(const TraceEvent& inner, const TraceEvent& outer) noexcept {
 }  // namespace
 
 std::string_view to_string(Bound bound) noexcept {
-  constexpr std::array<std::string_view, 5> names{"-", "integer", "float", "memory", "cache"};
+  constexpr std::array<std::string_view, 6> names{"-", "integer", "bfloat", "float", "memory", "cache"};
   return names[static_cast<std::size_t>(bound)];
 }
 
 BoundTime bound_of(const OpClassProfile& p, const RooflineRates& rates) noexcept {
   const bool memory = reads_memory(p.op);
   const double integer = rate_time(p.integer_ops, rates.integer_ops);
+  const double bfloats = rate_time(p.bfloat_ops, rates.bfloat_ops);
   const double floats = rate_time(p.float_ops, rates.float_ops);
+  const double ops = integer + bfloats + floats;
   const double bytes = rate_time(p.bytes, memory ? rates.memory_bytes : rates.cache_bytes);
-  if (integer + floats + bytes == 0) return {};
-  if (bytes >= integer + floats) return {memory ? Bound::memory : Bound::cache, bytes};
-  return {integer >= floats ? Bound::integer_ops : Bound::float_ops, integer + floats};
+  if (ops + bytes == 0) return {};
+  if (bytes >= ops) return {memory ? Bound::memory : Bound::cache, bytes};
+  if (integer >= bfloats && integer >= floats) return {Bound::integer_ops, ops};
+  return {bfloats >= floats ? Bound::bfloat_ops : Bound::float_ops, ops};
 }
 
 void Profile::record(const TraceEvent& event) noexcept {
@@ -83,7 +95,7 @@ std::vector<OpClassProfile> Profile::classes() const {
     ++found->calls;
     found->seconds += own[i] * 1e-9;
     found->bytes += static_cast<double>(work.bytes);
-    (work.integer ? found->integer_ops : found->float_ops) += static_cast<double>(work.ops);
+    ops_of(*found, work.arithmetic) += static_cast<double>(work.ops);
   }
   return result;
 }

@@ -22,6 +22,10 @@ TEST_CASE("Probes count their multiply-adds") {
       const Index floats = k.probe_fma(rounds, &sum);
       CHECK(sum == double(floats / 2));
       CHECK((rounds == 0) == (integer == 0 && floats == 0));
+      if (k.probe_tile == nullptr) continue;
+      const Index tiles = k.probe_tile(rounds, &sum);
+      CHECK(tiles == rounds * 4 * 16 * 16 * 32 * 2);
+      CHECK(sum == double(rounds * 4 * 32));
     }
   }
 }
@@ -48,6 +52,7 @@ TEST_CASE("Rates are positive, and a buffer too small is refused") {
     // A processor of the last decades does at least one operation, and reads at least a byte, in 100 ns.
     CHECK(measure_integer_ops(context) > 1e7);
     CHECK(measure_float_ops(context) > 1e7);
+    CHECK((measure_bfloat_ops(context) > 1e7) == (context.kernels().probe_tile != nullptr));
     CHECK(measure_read(context, 1 << 16) > 1e7);
     CHECK(std::isfinite(measure_read(context, 128)));
     CHECK_THROWS_AS(measure_read(context, 127), Error);

@@ -18,6 +18,9 @@ NIBBLE_API double measure_integer_ops(ExecutionContext<cpu::Backend>& context);
 /// The same of the FP32 multiply-add.
 NIBBLE_API double measure_float_ops(ExecutionContext<cpu::Backend>& context);
 
+/// The same of the BF16 tile product; 0 where the instruction set has none.
+NIBBLE_API double measure_bfloat_ops(ExecutionContext<cpu::Backend>& context);
+
 /// Bytes per second at which all threads together read a buffer of `bytes` again and again, each its own
 /// part: the rate of a cache where the parts fit into one, of memory for hundreds of MiB. The buffer comes
 /// from the context's memory resource. Throws Error{invalid_argument} for fewer than 64 bytes per thread.

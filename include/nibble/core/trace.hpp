@@ -8,11 +8,18 @@
 
 namespace nibble {
 
+/// Whose peak rate bounds a span's operations.
+enum class Arithmetic : std::uint8_t {
+  float32,   ///< FP32 multiply-adds
+  int8,      ///< integer dot products
+  bfloat16,  ///< BF16 tile products
+};
+
 /// What a span had to do, for comparison with what the machine can; zeros where not stated.
 struct TraceWork {
   std::int64_t bytes = 0;  ///< of weights or cache to read; of element-wise ops, rows read and written
   std::int64_t ops = 0;    ///< multiplications and additions; an exponential or a root counts as one
-  bool integer = false;    ///< of the integer dot product, else of FP32
+  Arithmetic arithmetic = Arithmetic::float32;
 };
 
 struct TraceEvent {

@@ -19,22 +19,23 @@ struct OpClassProfile {
   double seconds = 0;
   double bytes = 0;        ///< TraceWork::bytes
   double integer_ops = 0;  ///< TraceWork::ops
+  double bfloat_ops = 0;
   double float_ops = 0;
 
-  double ops() const noexcept { return integer_ops + float_ops; }
+  double ops() const noexcept { return integer_ops + bfloat_ops + float_ops; }
   /// Operations per byte; 0 where no bytes are stated.
   double intensity() const noexcept { return bytes > 0 ? ops() / bytes : 0; }
 };
 
 /// Rates per second that bound a class.
 struct RooflineRates {
-  double integer_ops = 0, float_ops = 0;
+  double integer_ops = 0, bfloat_ops = 0, float_ops = 0;
   double memory_bytes = 0;  ///< reads of weights and caches of keys and values
   double cache_bytes = 0;   ///< activations, which element-wise ops find in a cache
 };
 
-enum class Bound { none, integer_ops, float_ops, memory, cache };
-/// "integer", "float", "memory", "cache" or "-".
+enum class Bound { none, integer_ops, bfloat_ops, float_ops, memory, cache };
+/// "integer", "bfloat", "float", "memory", "cache" or "-".
 NIBBLE_API std::string_view to_string(Bound bound) noexcept;
 
 struct BoundTime {
@@ -42,7 +43,7 @@ struct BoundTime {
   double seconds = 0;
 };
 
-/// The least time for a class's work and what sets it: operations (integer and FP32 one after the other) or
+/// The least time for a class's work and what sets it: operations (of each kind one after the other) or
 /// bytes, whichever takes longer. Linear layers, attention, embedding and head read memory, all else a cache.
 NIBBLE_API BoundTime bound_of(const OpClassProfile& profile, const RooflineRates& rates) noexcept;
 

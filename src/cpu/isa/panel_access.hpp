@@ -22,13 +22,13 @@ static inline void next_chunk(const PackedLayout& l, ChunkCursor& at) {
 /// W scales or minima from row `r` on, of one set of a chunk.
 template <ParameterKind Kind>
 static inline F load_parameter(const PackedLayout& l, const ParameterPlace& p, const ChunkCursor& at, i64 set, i64 r) {
-  const std::uint8_t* values = at.record + p.values;
-  if (Kind == ParameterKind::f16) return load_half(reinterpret_cast<const std::uint16_t*>(values) + set * panel_rows + r);
+  const auto* values = at.record + p.values;
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(values);
+  if (Kind == ParameterKind::f16) return load_half(halves + set * panel_rows + r);
   if (Kind == ParameterKind::f32) return load(reinterpret_cast<const float*>(values) + set * panel_rows + r);
   if (Kind == ParameterKind::none) return set1(0.0f);
   const auto* lower = reinterpret_cast<const std::int8_t*>(at.record + p.lower);
-  return load_half(reinterpret_cast<const std::uint16_t*>(values) + r) *
-         load_int8(lower + (at.index * l.sets + set) * panel_rows + r);
+  return load_half(halves + r) * load_int8(lower + (at.index * l.sets + set) * panel_rows + r);
 }
 static inline F load_parameter(const PackedLayout& l, const ParameterPlace& p, const ChunkCursor& at, i64 set, i64 r) {
   switch (p.kind) {

@@ -265,6 +265,7 @@ void run_jobs(Context& context, std::span<Job> jobs) {
   TraceWork work{};
   for (const Job& job : jobs) {
     const KvShape& s = job.kv.shape;
+    if (job.rounded) work.arithmetic = Arithmetic::bfloat16;
     parts += job.parts();
     work.bytes += job.kv.tokens * s.kv_heads * (s.head_dim + s.value_dim) * static_cast<Index>(size_of(s.dtype));
     if (context.trace() != nullptr) work.ops += visited_ops(job);

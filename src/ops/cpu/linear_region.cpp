@@ -197,10 +197,12 @@ void run_region(Context& context, LinearInput& input, std::span<const RegionOutp
   TraceWork work{};
   const auto add = [&](const PackedImpl* w) {
     if (w == nullptr) return;
-    const bool integer = path_of(context, *w, input.rows(), input.needs().refined) == ProductPath::codes;
-    work.integer |= integer;
+    const ProductPath path = path_of(context, *w, input.rows(), input.needs().refined);
+    work.arithmetic = path == ProductPath::codes     ? Arithmetic::int8
+                      : path == ProductPath::rounded ? Arithmetic::bfloat16
+                                                     : work.arithmetic;
     work.bytes += static_cast<std::int64_t>(w->bytes);
-    work.ops += 2 * input.rows() * w->layout.rows * w->layout.cols * (integer ? input.terms() : 1);
+    work.ops += 2 * input.rows() * w->layout.rows * w->layout.cols * (path == ProductPath::codes ? input.terms() : 1);
   };
   for (const RegionOutput& o : outputs) {
     add(o.w);

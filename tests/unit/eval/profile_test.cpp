@@ -20,14 +20,14 @@ const OpClassProfile& find(const std::vector<OpClassProfile>& classes, std::stri
 TEST_CASE("A profile sums spans per class and counts nested time once") {
   Profile profile;
   profile.record({"rms_norm", 0, 10, {80, 40}});
-  profile.record({"linear", 10, 100, {1000, 2000, true}});
+  profile.record({"linear", 10, 100, {1000, 2000, Arithmetic::int8}});
   profile.record({"swiglu", 110, 5, {12, 5}});
   profile.record({"geglu", 115, 5, {12, 10}});
   // The head, recorded last, holds a norm and a linear layer.
   profile.record({"rms_norm", 200, 10, {80, 40}});
-  profile.record({"linear", 215, 300, {5000, 10000, true}});
+  profile.record({"linear", 215, 300, {5000, 10000, Arithmetic::int8}});
   profile.record({"head", 200, 350, {}});
-  profile.record({"linear", 550, 100, {1000, 2000, false}});
+  profile.record({"linear", 550, 100, {1000, 2000, Arithmetic::float32}});
 
   const auto classes = profile.classes();
   REQUIRE(classes.size() == 4);
@@ -49,7 +49,7 @@ TEST_CASE("A profile sums spans per class and counts nested time once") {
 }
 
 TEST_CASE("The bound of a class is the slower of its operations and its bytes") {
-  const RooflineRates rates{.integer_ops = 100, .float_ops = 10, .memory_bytes = 20, .cache_bytes = 200};
+  const RooflineRates rates{.integer_ops = 100, .bfloat_ops = 400, .float_ops = 10, .memory_bytes = 20, .cache_bytes = 200};
   const auto bound = [&](std::string_view op, double bytes, double integer, double floats) {
     return bound_of({.op = op, .bytes = bytes, .integer_ops = integer, .float_ops = floats}, rates);
   };
@@ -58,6 +58,9 @@ TEST_CASE("The bound of a class is the slower of its operations and its bytes") 
   CHECK(bound("linear", 40, 300, 0).bound == Bound::integer_ops);
   CHECK(bound("linear", 40, 300, 10).seconds == Approx(4.0));
   CHECK(bound("attention", 40, 0, 30).bound == Bound::float_ops);
+  CHECK(bound_of({.op = "linear", .bytes = 40, .bfloat_ops = 2000}, rates).bound == Bound::bfloat_ops);
+  CHECK(bound_of({.op = "linear", .bytes = 40, .bfloat_ops = 2000, .float_ops = 60}, rates).bound == Bound::float_ops);
+  CHECK(bound_of({.op = "linear", .bytes = 40, .bfloat_ops = 2000, .float_ops = 60}, rates).seconds == Approx(11.0));
   CHECK(bound("norm", 400, 0, 10).bound == Bound::cache);
   CHECK(bound("norm", 400, 0, 10).seconds == Approx(2.0));
   CHECK(bound("other", 0, 0, 0).bound == Bound::none);

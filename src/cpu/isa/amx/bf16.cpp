@@ -12,7 +12,7 @@ namespace nibble::cpu::amx {
 #include "cpu/isa/vec_avx512.hpp"
 #include "cpu/isa/panel_access.hpp"
 #include "cpu/isa/codes.hpp"
-#include "cpu/isa/code_value.hpp"
+#include "cpu/isa/for_codes.hpp"
 #include "cpu/isa/amx/bfloat.hpp"
 #include "cpu/isa/amx/tiles.hpp"
 
@@ -30,47 +30,60 @@ void round_row(const float* x, i64 cols, i64 row, const RoundedRows& out) {
   }
 }
 
-/// 16 rows of one chunk from row r on: a whole right-hand tile.
-template <int Bits>
-static inline void round_codes(const PackedLayout& l, const ChunkCursor& at, i64 r, std::uint16_t* out) {
+/// C[code] of the codes in byte `Byte` of each lane. A code joined to the bits of 2^23 is the float 2^23 + code.
+template <int Byte, bool Codebook>
+static inline F byte_value(I v, F table, F offset) {
+  const I shifted = Byte == 0 ? v : shift_right<8 * Byte>(v);
+  if constexpr (Codebook) {
+    return _mm512_permutexvar_ps(shifted, table);  // looks at four bits only
+  } else {
+    return as_float(or_masked(set1_i(0x4B000000), shifted, set1_i(0xFF))) - offset;
+  }
+}
+
+/// 16 rows of one chunk from row r on: a whole right-hand tile. value = scale * C - min, rounded twice as the formats
+/// define it, then to BF16.
+template <int Bits, bool Codebook, bool Min>
+static inline void round_codes(const PackedLayout& l, const ChunkCursor& at, i64 r, F table, std::uint16_t* out) {
   const std::uint8_t* lines = codes_of(l, at) + r / 16 * (l.chunk_bytes / 2);
+  const F offset = set1(8388608.0f + static_cast<float>(l.zero));
   F scale[2], min[2];
   for (i64 set = 0; set < 2; ++set) {
     scale[set] = load_parameter(l, l.scale, at, set % l.sets, r);
-    min[set] = load_parameter(l, l.min, at, set % l.sets, r);
+    min[set] = Min ? load_parameter(l, l.min, at, set % l.sets, r) : set1(0.0f);
   }
-  unrolled<8>([&](auto quad) {
-    constexpr int q = decltype(quad)::value;
+  unrolled<8>([&](auto quad) __attribute__((always_inline)) {
+    constexpr int q = quad.value;
     const I v = load_quad<Bits, q>(lines);
-    const F s = scale[q / 4], m = min[q / 4];
-    const F c0 = s * code_value(l, and_i(v, set1_i(0xFF))) - m;
-    const F c1 = s * code_value(l, and_i(shift_right<8>(v), set1_i(0xFF))) - m;
-    const F c2 = s * code_value(l, and_i(shift_right<16>(v), set1_i(0xFF))) - m;
-    const F c3 = s * code_value(l, shift_right<24>(v)) - m;
-    _mm512_storeu_si512(out + q * 64, bfloat_pairs(c0, c1));
-    _mm512_storeu_si512(out + q * 64 + 32, bfloat_pairs(c2, c3));
+    const auto value = [&](auto byte) __attribute__((always_inline)) {
+      const F c = scale[q / 4] * byte_value<byte.value, Codebook>(v, table, offset);
+      return Min ? c - min[q / 4] : c;
+    };
+    _mm512_storeu_si512(out + q * 64, bfloat_pairs(value(Const<0>{}), value(Const<1>{})));
+    _mm512_storeu_si512(out + q * 64 + 32, bfloat_pairs(value(Const<2>{}), value(Const<3>{})));
   });
 }
 
-template <int Bits>
+template <int Bits, bool Codebook, bool Min>
 static void round_chunks(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, std::uint16_t* out) {
+  const F table = Codebook ? load(l.code_values) : set1(0.0f);
   ChunkCursor at = chunk_at(l, panel, first);
   for (i64 c = 0; c < count; ++c, out += 2 * tile_elements, next_chunk(l, at)) {
-    round_codes<Bits>(l, at, 0, out);
-    round_codes<Bits>(l, at, 16, out + tile_elements);
+    round_codes<Bits, Codebook, Min>(l, at, 0, table, out);
+    round_codes<Bits, Codebook, Min>(l, at, 16, table, out + tile_elements);
   }
 }
 
-void round_panel(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, std::uint16_t* out) {
-  switch (l.bits) {
-    case 1: return round_chunks<1>(l, panel, first, count, out);
-    case 2: return round_chunks<2>(l, panel, first, count, out);
-    case 3: return round_chunks<3>(l, panel, first, count, out);
-    case 4: return round_chunks<4>(l, panel, first, count, out);
-    case 5: return round_chunks<5>(l, panel, first, count, out);
-    case 6: return round_chunks<6>(l, panel, first, count, out);
-    default: return round_chunks<8>(l, panel, first, count, out);
+template <int Bits, bool Codebook>
+struct RoundChunks {
+  static void call(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, std::uint16_t* out) {
+    if (l.min.kind != ParameterKind::none) round_chunks<Bits, Codebook, true>(l, panel, first, count, out);
+    else round_chunks<Bits, Codebook, false>(l, panel, first, count, out);
   }
+};
+
+void round_panel(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, std::uint16_t* out) {
+  for_codes<RoundChunks>(l, panel, first, count, out);
 }
 
 void round_halves(const std::uint16_t* x, i64 stride, i64 rows, std::uint16_t* out) {

@@ -12,6 +12,7 @@ namespace nibble::cpu::avx2 {
 #include "cpu/isa/codes.hpp"
 #include "cpu/isa/avx2/pairs.hpp"
 #include "cpu/isa/dot_pairs.hpp"
+#include "cpu/isa/for_codes.hpp"
 #include "cpu/isa/dot_codes.hpp"
 #include "cpu/isa/dot_small.hpp"
 }  // namespace nibble::cpu::avx2

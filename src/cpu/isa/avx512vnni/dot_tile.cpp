@@ -12,6 +12,7 @@ namespace nibble::cpu::avx512vnni {
 #include "cpu/isa/codes.hpp"
 #include "cpu/isa/avx512vnni/vnni.hpp"
 #include "cpu/isa/dot_quads.hpp"
+#include "cpu/isa/for_codes.hpp"
 #include "cpu/isa/dot_codes.hpp"
 constexpr int tile_vectors = 4;
 #include "cpu/isa/dot_tile.hpp"

@@ -12,6 +12,7 @@ namespace nibble::cpu::avxvnni {
 #include "cpu/isa/codes.hpp"
 #include "cpu/isa/avxvnni/vnni.hpp"
 #include "cpu/isa/dot_quads.hpp"
+#include "cpu/isa/for_codes.hpp"
 #include "cpu/isa/dot_codes.hpp"
 #include "cpu/isa/dot_small.hpp"
 }  // namespace nibble::cpu::avxvnni
