@@ -45,7 +45,8 @@ inline const Rates& rates_of(Cpu& context) {
   const auto key = std::pair{context.isa(), context.concurrency()};
   auto found = all.find(key);
   if (found == all.end())
-    found = all.emplace(key, Rates{measure_integer_ops(context), measure_bfloat_ops(context), measure_float_ops(context),
+    found = all.emplace(key, Rates{measure_integer_ops(context), measure_bfloat_ops(context),
+                                   measure_float_ops(context),
                                    measure_read(context, cache_bytes * std::size_t(context.concurrency())),
                                    measure_read(context, memory_bytes)})
                 .first;
