@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "nibble/cache/kv_codec.hpp"
+
 namespace nibble {
 
 SequenceState::SequenceState(std::span<const LayerState> layers, Index max_tokens, MemoryResource* memory)
@@ -14,7 +16,8 @@ SequenceState::SequenceState(std::span<const LayerState> layers, Index max_token
   for (const LayerState& l : layers) {
     NIBBLE_EXPECTS(l.kv.kv_heads > 0 && l.kv.head_dim > 0 && l.kv.value_dim > 0 && l.window >= 0,
                    "a layer state needs positive heads and dimensions");
-    NIBBLE_EXPECTS(l.kv.dtype == DType::f32 || l.kv.dtype == DType::f16, "keys and values are f32 or f16");
+    NIBBLE_EXPECTS(is_kv_dtype(l.kv.dtype), "keys and values are f32, f16 or i8, not " +
+                                                std::string(to_string(l.kv.dtype)));
     layers_.push_back({l, {}, {}});
   }
 }
@@ -38,8 +41,9 @@ SequenceState::~SequenceState() { free_pages(); }
 std::size_t SequenceState::page_bytes(const Pages& p, bool value) const {
   const KvShape& kv = p.shape.kv;
   Index n = checked::mul(kv.kv_heads, kv_page_tokens, "page size");
-  n = checked::mul(n, value ? kv.value_dim : kv.head_dim, "page size");
-  return static_cast<std::size_t>(checked::mul(n, kv.dtype == DType::f32 ? Index{4} : Index{2}, "page size"));
+  const Index dim = value ? kv.value_dim : kv.head_dim;
+  checked::mul(n, checked::add(checked::mul(dim, Index{4}, "page size"), Index{4}, "page size"), "page size");
+  return static_cast<std::size_t>(kv_page_bytes(kv, dim));
 }
 
 void SequenceState::free_pages() noexcept {
@@ -101,27 +105,24 @@ void SequenceState::truncate(Index tokens) {
 
 namespace {
 
-/// Moves rows [from, from + count) of every head to [to, ...), to < from, across pages.
-void move_rows(std::span<std::byte* const> pages, Index heads, std::size_t row_bytes, Index to, Index from,
-               Index count) {
-  const auto at = [&](Index head, Index token) {
-    return pages[static_cast<std::size_t>(token / kv_page_tokens)] +
-           static_cast<std::size_t>(head * kv_page_tokens + token % kv_page_tokens) * row_bytes;
-  };
-  for (Index head = 0; head < heads; ++head)
-    for (Index i = 0; i < count; ++i) std::memcpy(at(head, to + i), at(head, from + i), row_bytes);
-}
-
-/// Moves the keys of positions [from, from + count) to [to, ...), to < from.
-void move_keys(std::span<std::byte* const> pages, const KvShape& s, Index to, Index from, Index count) {
-  const std::size_t element = s.dtype == DType::f32 ? 4 : 2;
+/// Moves the keys, or the values, of positions [from, from + count) to [to, ...), to < from, across pages.
+void move_tokens(std::span<std::byte* const> pages, const KvShape& s, bool value, Index to, Index from, Index count) {
+  const std::size_t element = size_of(s.dtype);
+  const Index dim = value ? s.value_dim : s.head_dim;
+  const auto page = [&](Index token) { return pages[static_cast<std::size_t>(token / kv_page_tokens)]; };
   const auto at = [&](Index head, Index token, Index d) {
-    return pages[static_cast<std::size_t>(token / kv_page_tokens)] +
-           static_cast<std::size_t>(key_index(s, head, token, d)) * element;
+    const Index index = value ? value_index(s, head, token, d) : key_index(s, head, token, d);
+    return page(token) + static_cast<std::size_t>(index) * element;
   };
   for (Index head = 0; head < s.kv_heads; ++head)
-    for (Index i = 0; i < count; ++i)
-      for (Index d = 0; d < s.head_dim; ++d) std::memcpy(at(head, to + i, d), at(head, from + i, d), element);
+    for (Index i = 0; i < count; ++i) {
+      if (value) std::memcpy(at(head, to + i, 0), at(head, from + i, 0), element * static_cast<std::size_t>(dim));
+      else
+        for (Index d = 0; d < dim; ++d) std::memcpy(at(head, to + i, d), at(head, from + i, d), element);
+      if (s.dtype == DType::i8)
+        std::memcpy(page(to + i) + kv_scale_offset(s, dim, head, to + i),
+                    page(from + i) + kv_scale_offset(s, dim, head, from + i), sizeof(float));
+    }
 }
 
 }  // namespace
@@ -133,10 +134,8 @@ void SequenceState::erase(Index begin, Index count) {
   if (count == 0) return;
   const Index behind = tokens_ - begin - count;
   for (Pages& p : layers_) {
-    const KvShape& kv = p.shape.kv;
-    const std::size_t element = kv.dtype == DType::f32 ? 4 : 2;
-    move_keys(p.keys, kv, begin, begin + count, behind);
-    move_rows(p.values, kv.kv_heads, element * static_cast<std::size_t>(kv.value_dim), begin, begin + count, behind);
+    move_tokens(p.keys, p.shape.kv, false, begin, begin + count, behind);
+    move_tokens(p.values, p.shape.kv, true, begin, begin + count, behind);
   }
   tokens_ -= count;
 }

@@ -55,6 +55,8 @@ void add_compute(CLI::App& app, ComputeOptions& o) {
       ->check(CLI::Validator(check_isa, "ISA"));
   CLI::Option* exact = app.add_flag("--exact", o.exact, "multiply 32-bit activations: the yardstick of evaluation");
   app.add_flag("--fast", o.fast, "multiply activations rounded to 8 bits in small groups")->excludes(exact);
+  app.add_option("--kv", o.kv, "type of keys and values: f16 unless the command needs f32")
+      ->check(CLI::IsMember({"f32", "f16", "i8"}));
 }
 
 void add_sampling(CLI::App& app, SamplingOptions& o) {
@@ -176,6 +178,9 @@ Command add_bench(CLI::App& app) {
       ->check(tokens)
       ->capture_default_str();
   c->add_option("-n,--decode-tokens", o->decode, "tokens decoded one by one; 0 = none")
+      ->check(tokens)
+      ->capture_default_str();
+  c->add_option("-d,--depth", o->depth, "tokens that are in the cache before those decoded")
       ->check(tokens)
       ->capture_default_str();
   c->add_option("-r,--repetitions", o->repetitions, "the best one is reported, and the mean")

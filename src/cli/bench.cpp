@@ -44,19 +44,20 @@ struct Rate {
 class Bench {
  public:
   /// `profile`, the context's trace where there is one, begins anew with each timed part.
-  Bench(const Model& model, Model::Context& context, Profile* profile = nullptr)
-      : model_(model), context_(context), profile_(profile) {}
+  Bench(const Model& model, Model::Context& context, const BenchOptions& o, Profile* profile = nullptr)
+      : model_(model), context_(context), depth_(o.depth), kv_(kv_dtype(o.compute)), profile_(profile) {}
 
   double prefill(Index tokens) {
     const std::vector<Token> ids = random_tokens(tokens);
-    SequenceState state = model_.new_sequence({.max_tokens = tokens});
+    SequenceState state = model_.new_sequence({.max_tokens = tokens, .dtype = kv_});
     const auto start = begin();
     step(state, ids);
     return since(start);
   }
   double decode(Index tokens) {
-    SequenceState state = model_.new_sequence({.max_tokens = tokens + 1});
-    step(state, random_tokens(1));
+    const Index before = std::max<Index>(depth_, 1);
+    SequenceState state = model_.new_sequence({.max_tokens = tokens + before, .dtype = kv_});
+    step(state, random_tokens(before));
     const std::vector<Token> ids = random_tokens(tokens);
     const auto start = begin();
     for (const Token& id : ids) step(state, {&id, 1});
@@ -80,6 +81,8 @@ class Bench {
 
   const Model& model_;
   Model::Context& context_;
+  Index depth_;
+  DType kv_;
   Profile* profile_;
   Random random_{1};
 };
@@ -113,7 +116,7 @@ std::vector<Phase> profile_phases(const Model& model, const BenchOptions& o, Con
   Profile profile;
   options.trace = &profile;
   Model::Context context(options);
-  Bench runs(model, context, &profile);
+  Bench runs(model, context, o, &profile);
   std::vector<Phase> phases;
   const auto add = [&](std::string_view name, Index tokens, auto&& run) {
     if (tokens == 0) return;
@@ -187,7 +190,7 @@ int bench(const BenchOptions& o) {
   const Model model = Model::load(context, o.model, {.stop = interrupt.token(), .tokenizer = false});
   const double load_seconds = since(start);
 
-  Bench runs(model, context);
+  Bench runs(model, context, o);
   ProgressBar bar("bench");
   const Index steps = 3 + o.repetitions;
   runs.prefill(std::min<Index>(std::max<Index>(o.prompt, 1), 32));  // pages in weights and scratch
@@ -213,7 +216,8 @@ int bench(const BenchOptions& o) {
   report.add("weight_bytes", model.weight_bytes()).add("threads", context.concurrency());
   report.add("isa", cpu::to_string(context.isa()));
   report.add("numerics", context.numerics() == Numerics::exact ? "exact" : "fast");
-  report.add("prompt_tokens", o.prompt).add("decode_tokens", o.decode).add("repetitions", o.repetitions);
+  report.add("kv", to_string(kv_dtype(o.compute))).add("prompt_tokens", o.prompt);
+  report.add("decode_tokens", o.decode).add("depth", o.depth).add("repetitions", o.repetitions);
   report.add("prefill_repetitions", prefill.list()).add("decode_repetitions", decode.list());
   RooflineRates rates;
   measure_rates(options, context.concurrency(), model.weight_bytes(), report, rates);

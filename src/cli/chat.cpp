@@ -28,7 +28,7 @@ bool read_message(std::string& message, bool terminal) {
 }  // namespace
 
 int chat(const ChatOptions& o) {
-  const GeneratorOptions options = generator_options(o.sampling);
+  const GeneratorOptions options = generator_options(o.sampling, o.compute);
   const bool terminal = isatty(STDIN_FILENO) == 1;
   auto interrupt = std::make_unique<Interrupt>();
   Model::Context context(context_options(o.compute, Numerics::fast));

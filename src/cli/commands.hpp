@@ -17,6 +17,7 @@ struct ComputeOptions {
   Index threads = 0;
   std::string isa;
   bool exact = false, fast = false;
+  std::string kv;  ///< type of keys and values; empty: the command's own
 };
 
 struct SamplingOptions {
@@ -75,7 +76,7 @@ int tokenize(const TokenizeOptions& options);
 
 struct BenchOptions {
   std::string model;
-  Index prompt = 512, decode = 64, repetitions = 3;
+  Index prompt = 512, decode = 64, depth = 0, repetitions = 3;
   ComputeOptions compute{};
   ReportFormat format = ReportFormat::table;
 };

@@ -19,13 +19,18 @@ inline ContextOptions context_options(const ComputeOptions& o, Numerics fallback
   return options;
 }
 
+inline DType kv_dtype(const ComputeOptions& o, DType fallback = DType::f16) {
+  return o.kv.empty() ? fallback : find_dtype(o.kv).value_or(fallback);
+}
+
 /// Throws UsageError for values out of range.
-inline GeneratorOptions generator_options(const SamplingOptions& o) {
+inline GeneratorOptions generator_options(const SamplingOptions& o, const ComputeOptions& compute) {
   GeneratorOptions options;
   options.sampler = o.sampler;
   options.max_tokens = o.max_tokens;
   options.stop_strings = o.stop_strings;
   options.sequence.max_tokens = o.ctx;
+  options.sequence.dtype = kv_dtype(compute);
   try {
     options.validate();
   } catch (const Error& e) {

@@ -28,7 +28,7 @@ int evaluate(const EvalCommandOptions& o) {
   ProgressBar bar("evaluate");
   EvalOptions options{.ctx = o.ctx, .chunks = o.chunks, .numerics = context.numerics(), .stop = interrupt.token()};
   options.progress = [&](long long done, long long total, std::string_view what) { bar.update(done, total, what); };
-  if (options.numerics == Numerics::fast) options.kv_dtype = DType::f16;
+  options.kv_dtype = kv_dtype(o.compute, options.numerics == Numerics::fast ? DType::f16 : DType::f32);
 
   ComparisonResult r;
   if (o.reference.empty()) {

@@ -23,7 +23,7 @@ Report report_of(const GenerateResult& r) {
 }  // namespace
 
 int generate(const GenerateOptions& o) {
-  const GeneratorOptions options = generator_options(o.sampling);
+  const GeneratorOptions options = generator_options(o.sampling, o.compute);
   const std::string prompt = o.file.empty() ? o.prompt : read_text(o.file);
   const Interrupt interrupt;
   Model::Context context(context_options(o.compute, Numerics::fast));

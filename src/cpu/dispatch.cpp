@@ -179,8 +179,8 @@ KernelTable best_up_to(Isa level) noexcept {
 }
 
 /// Kernels that a level may lack; others do their work.
-constexpr std::array<std::string_view, 7> optional{"widen",        "dot_tile",    "round_row", "round_panel",
-                                                   "round_halves", "dot_rounded", "probe_tile"};
+constexpr std::array<std::string_view, 8> optional{"widen",        "dot_tile",    "round_row",   "round_panel",
+                                                   "round_halves", "round_bytes", "dot_rounded", "probe_tile"};
 
 bool complete(const KernelTable& t) noexcept {
   bool all = true;

@@ -34,6 +34,7 @@ struct GemmF32 {
   bool accumulate;
   i64 b_block = 16;                       ///< elements from 16 columns of b to the next 16
   const std::uint16_t* b_half = nullptr;  ///< b in binary16, instead of `b`
+  const std::int8_t* b_bytes = nullptr;   ///< b as integers, instead of `b`
 };
 
 /// Activations in INT8 groups of 32 columns: x ~ scale * q, scale = max|x| / 127, padded with zeros to whole
@@ -97,6 +98,8 @@ using RopeAnglesFn = void (*)(i64 position, const float* frequencies, float magn
 using RopeHalvesFn = void (*)(float* a, float* b, const float* cosine, const float* sine, i64 n);
 using RopeNeighboursFn = void (*)(float* x, const float* cosine, const float* sine, i64 pairs);
 using ToHalfFn = void (*)(const float* x, std::uint16_t* y, i64 n);
+/// y = the nearest integers to x * 127 / max|x|; returns max|x| / 127, NaN or infinite where that is.
+using ToBytesFn = float (*)(const float* x, std::int8_t* y, i64 n);
 using FromHalfFn = void (*)(const std::uint16_t* x, float* y, i64 n);
 using GemmF32Fn = void (*)(const GemmF32& g);
 /// Chunks [first, first + count) of a panel as floats out[column][32]; of a dense panel too.
@@ -119,6 +122,8 @@ using RoundPanelFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, 
 /// Rows of 16 halves, `stride` elements apart, as right-hand tiles of 32 rows each, 1024 elements from one to the next;
 /// rows beyond the last are zeros.
 using RoundHalvesFn = void (*)(const std::uint16_t* x, i64 stride, i64 rows, std::uint16_t* out);
+/// The same of integers.
+using RoundBytesFn = void (*)(const std::int8_t* x, i64 stride, i64 rows, std::uint16_t* out);
 using DotRoundedFn = void (*)(const RoundedProduct& p);
 using SoftmaxTileFn = void (*)(const SoftmaxTile& t);
 /// Merges a page's (max, sum, values[dim]) into the running ones; a page with sum 0 changes nothing.
@@ -150,6 +155,7 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(rope_neighbours, RopeNeighboursFn) \
   X(to_half, ToHalfFn)                 \
   X(from_half, FromHalfFn)             \
+  X(to_bytes, ToBytesFn)               \
   X(gemm_f32, GemmF32Fn)               \
   X(dequantize, DequantizeFn)          \
   X(quantize_row, QuantizeRowFn)       \
@@ -159,6 +165,7 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(round_row, RoundRowFn)             \
   X(round_panel, RoundPanelFn)         \
   X(round_halves, RoundHalvesFn)       \
+  X(round_bytes, RoundBytesFn)         \
   X(dot_rounded, DotRoundedFn)         \
   X(softmax_tile, SoftmaxTileFn)       \
   X(merge_page, MergePageFn)           \

@@ -122,7 +122,7 @@ class Setup {
  private:
   static void keep_cache(const KvView& kv, std::vector<std::byte>& to) {
     const auto bytes = [&](Index dim) {
-      return static_cast<std::size_t>(kv.shape.kv_heads * kv_page_tokens * dim) * size_of(kv.shape.dtype);
+      return static_cast<std::size_t>(kv_page_bytes(kv.shape, dim));
     };
     for (const std::byte* p : kv.key_pages) to.insert(to.end(), p, p + bytes(kv.shape.head_dim));
     for (const std::byte* p : kv.value_pages) to.insert(to.end(), p, p + bytes(kv.shape.value_dim));
@@ -140,13 +140,14 @@ bool same(const Result& a, const Result& b) {
 }
 
 std::vector<Case> cases() {
-  const KvShape half{DType::f16, 3, 64, 64}, full{DType::f32, 2, 32, 48};
+  const KvShape half{DType::f16, 3, 64, 64}, full{DType::f32, 2, 32, 48}, bytes{DType::i8, 2, 40, 64};
   return {{half, 3, {{0, 1}}},
           {half, 3, {{700, 1}}, true},
           {full, 4, {{0, 300}}},
           {half, 1, {{250, 40}}, true, 100},
           {full, 2, {{1000, 3}}, false, 300},
           {half, 3, {{0, 70}, {513, 1}, {255, 2}, {30, 5}}, true},
+          {bytes, 3, {{0, 70}, {513, 1}, {250, 9}}, true},
           {half, 2, {{900, 1}, {10, 1}, {300, 1}}}};
 }
 

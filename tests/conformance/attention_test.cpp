@@ -110,7 +110,7 @@ struct HeadSlope {
 TEST_CASE("attention agrees with its reference and does not depend on how it is cut",
           "[attention][determinism]") {
   for (const cpu::Isa isa : cpu::available_isas()) {
-    for (const DType type : {DType::f32, DType::f16}) {
+    for (const DType type : {DType::f32, DType::f16, DType::i8}) {
       DYNAMIC_SECTION(cpu::to_string(isa) << " " << to_string(type)) {
         const Index long_run = isa == cpu::Isa::scalar ? 270 : 600;
         check_all_ways(isa, {type, 1, 64, 64}, 40, 1, CausalMask{}, NoHook{});

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "nibble/cache/kv_view.hpp"
+#include "nibble/cache/kv_codec.hpp"
 #include "nibble/core/tensor.hpp"
 
 namespace nibble::test {
@@ -28,9 +28,8 @@ class KvPages {
 
  private:
   void add(std::vector<std::vector<std::byte>>& pages, std::vector<std::byte*>& pointers, Index dim) {
-    const auto bytes =
-        static_cast<std::size_t>(shape_.kv_heads * kv_page_tokens * dim) * size_of(shape_.dtype);
-    pages.emplace_back(bytes, std::byte{0xFF});  // all ones is a NaN in both types
+    const auto bytes = static_cast<std::size_t>(kv_page_bytes(shape_, dim));
+    pages.emplace_back(bytes, std::byte{0xFF});  // all ones is a NaN, also as the scale of integers
     pointers.push_back(pages.back().data());
   }
 

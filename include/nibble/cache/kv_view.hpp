@@ -9,6 +9,8 @@
 //
 //   keys     [kv_heads][16 blocks][head_dim][16 keys]
 //   values   [kv_heads][256][value_dim]
+//
+// What an element is, cache/kv_codec.hpp says.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +25,7 @@ namespace nibble {
 inline constexpr Index kv_page_tokens = 256;
 
 struct KvShape {
-  DType dtype = DType::f16;  ///< f32 or f16
+  DType dtype = DType::f16;  ///< f32, f16 or i8
   Index kv_heads = 0;
   Index head_dim = 0;        ///< of keys
   Index value_dim = 0;       ///< of values

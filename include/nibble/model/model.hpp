@@ -65,7 +65,7 @@ struct LoadOptions {
 
 struct SequenceOptions {
   Index max_tokens = 0;       ///< 0 = the model's trained context
-  DType dtype = DType::f16;   ///< of keys and values: f16 or f32
+  DType dtype = DType::f16;   ///< of keys and values: f32, f16 or i8
   MemoryResource* memory = default_memory();
 };
 

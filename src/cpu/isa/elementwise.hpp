@@ -183,6 +183,33 @@ void from_half(const std::uint16_t* x, float* y, i64 n) {
       [&](i64 i, i64 k) { store_part(y + i, load_half_part(x + i, k), k); });
 }
 
+float to_bytes(const float* x, std::int8_t* y, i64 n) {
+  std::int32_t bits = 0;  // maxima of bit patterns: NaN orders above infinity
+  each_vector(
+      n,
+      [&](i64 i) {
+        const std::int32_t b = reduce_max_i(and_i(as_int(load(x + i)), set1_i(0x7FFFFFFF)));
+        bits = b > bits ? b : bits;
+      },
+      [&](i64 i, i64 k) {
+        const std::int32_t b = reduce_max_i(and_i(as_int(load_part(x + i, k)), set1_i(0x7FFFFFFF)));
+        bits = b > bits ? b : bits;
+      });
+  float max;
+  __builtin_memcpy(&max, &bits, 4);
+  if (max < 1e-35f) max = 0.0f;  // its inverse would overflow
+  const bool finite = bits < 0x7F800000;
+  const F inverse = set1(max > 0.0f && finite ? 127.0f / max : 0.0f);
+  each_vector(
+      n, [&](i64 i) { store_i8(y + i, finite ? round_to_int(load(x + i) * inverse) : set1_i(0)); },
+      [&](i64 i, i64 k) {
+        std::int8_t part[W];
+        store_i8(part, finite ? round_to_int(load_part(x + i, k) * inverse) : set1_i(0));
+        for (i64 j = 0; j < k; ++j) y[i + j] = part[j];
+      });
+  return max / 127.0f;
+}
+
 /// Activations to INT8 groups of 32. The maximum is taken over bit patterns: NaN orders above infinity.
 void quantize_row(const float* x, i64 cols, i64 row, const QuantizedRows& out) {
   std::int8_t* q = out.q + row * out.chunks * chunk_cols;

@@ -4,7 +4,7 @@
 #pragma once
 
 /// How b lies in memory: its element type, and whether blocks of 16 columns are apart.
-enum class GemmB { floats, float_blocks, halves, half_blocks };
+enum class GemmB { floats, float_blocks, halves, half_blocks, bytes, byte_blocks };
 
 template <bool Part>
 static inline F load_b(const float* p, i64 part) {
@@ -13,6 +13,14 @@ static inline F load_b(const float* p, i64 part) {
 template <bool Part>
 static inline F load_b(const std::uint16_t* p, i64 part) {
   return Part ? load_half_part(p, part) : load_half(p);
+}
+
+template <bool Part>
+static inline F load_b(const std::int8_t* p, i64 part) {
+  if (!Part) return load_int8(p);
+  std::int8_t lanes[W] = {};  // no more than the part is there to be read
+  for (i64 i = 0; i < part; ++i) lanes[i] = p[i];
+  return load_int8(lanes);
 }
 
 /// acc[r][v] += a[r][k] b[k][v] over all k. `b` is the first vector's column, `apart[v]` where the others are.
@@ -36,7 +44,7 @@ static inline void gemm_sum(const GemmF32& g, const float* const (&a)[MR], const
 /// NV is 1 and the vector is not whole.
 template <GemmB B, int MR, int NV, bool Part>
 static inline void gemm_tile(const GemmF32& g, i64 row, i64 rows, i64 col, i64 part) {
-  constexpr bool blocks = B == GemmB::float_blocks || B == GemmB::half_blocks;
+  constexpr bool blocks = B == GemmB::float_blocks || B == GemmB::half_blocks || B == GemmB::byte_blocks;
   const float* a[MR];
   F acc[MR][NV];
   NIBBLE_UNROLL
@@ -53,7 +61,9 @@ static inline void gemm_tile(const GemmF32& g, i64 row, i64 rows, i64 col, i64 p
   NIBBLE_UNROLL
   for (int v = 0; v < NV; ++v)
     apart[v] = blocks ? (col + v * W) / 16 * g.b_block + (col + v * W) % 16 - first : v * W;
-  if (B == GemmB::halves || B == GemmB::half_blocks) gemm_sum<MR, NV, Part>(g, a, g.b_half + first, apart, part, acc);
+  if (B == GemmB::bytes || B == GemmB::byte_blocks) gemm_sum<MR, NV, Part>(g, a, g.b_bytes + first, apart, part, acc);
+  else if (B == GemmB::halves || B == GemmB::half_blocks)
+    gemm_sum<MR, NV, Part>(g, a, g.b_half + first, apart, part, acc);
   else gemm_sum<MR, NV, Part>(g, a, g.b + first, apart, part, acc);
   NIBBLE_UNROLL
   for (int r = 0; r < MR; ++r) {
@@ -102,6 +112,7 @@ static void gemm(const GemmF32& g) {
 
 void gemm_f32(const GemmF32& g) {
   const bool blocks = g.b_block != 16;
-  if (g.b_half != nullptr) blocks ? gemm<GemmB::half_blocks>(g) : gemm<GemmB::halves>(g);
+  if (g.b_bytes != nullptr) blocks ? gemm<GemmB::byte_blocks>(g) : gemm<GemmB::bytes>(g);
+  else if (g.b_half != nullptr) blocks ? gemm<GemmB::half_blocks>(g) : gemm<GemmB::halves>(g);
   else blocks ? gemm<GemmB::float_blocks>(g) : gemm<GemmB::floats>(g);
 }

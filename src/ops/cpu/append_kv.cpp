@@ -18,7 +18,7 @@ NIBBLE_API void Kernel<AppendKv, cpu::Backend>::run(Context& context, const Appe
   require_same("AppendKv", "v", v.extents(), Extents<3>{tokens, kv.shape.kv_heads, kv.shape.value_dim});
   require_rows("AppendKv", "k", k);
   require_rows("AppendKv", "v", v);
-  NIBBLE_EXPECTS(kv.shape.dtype == DType::f32 || kv.shape.dtype == DType::f16,
+  NIBBLE_EXPECTS(is_kv_dtype(kv.shape.dtype),
                  "AppendKv: a cache of " + std::string(to_string(kv.shape.dtype)) + " is not supported");
   for (Index t = 0; t < tokens; ++t) {
     require_page(kv.key_pages, positions[t]);

@@ -110,7 +110,10 @@ PageData data_of(const Job& job, Index page, Index head) {
   const auto at = [&](std::span<std::byte* const> pages, Index dim) {
     const std::byte* p = pages[static_cast<std::size_t>(page)];
     NIBBLE_EXPECTS(p != nullptr, "Attention: page " + std::to_string(page) + " is needed but not there");
-    return p + head * page_keys * dim * static_cast<Index>(size_of(shape.dtype));
+    PageData::Side side{p + head * page_keys * dim * static_cast<Index>(size_of(shape.dtype))};
+    if (shape.dtype == DType::i8)
+      side.scales = reinterpret_cast<const float*>(p + kv_scale_offset(shape, dim, head, 0));
+    return side;
   };
   return {at(job.kv.key_pages, shape.head_dim), at(job.kv.value_pages, shape.value_dim)};
 }
@@ -228,7 +231,7 @@ void check(TensorView<const float, 3> q, VectorView<const Index> positions,
   require_rows("Attention", "q", q);
   require_rows("Attention", "out", out);
   require_rows("Attention", "positions", positions);
-  NIBBLE_EXPECTS(s.dtype == DType::f32 || s.dtype == DType::f16,
+  NIBBLE_EXPECTS(is_kv_dtype(s.dtype),
                  "Attention: a cache of " + std::string(to_string(s.dtype)) + " is not supported");
   const auto pages = static_cast<std::size_t>((kv.tokens + page_keys - 1) / page_keys);
   NIBBLE_EXPECTS(kv.tokens >= 0 && kv.key_pages.size() >= pages && kv.value_pages.size() >= pages,

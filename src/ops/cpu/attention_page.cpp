@@ -25,7 +25,7 @@ Index PageProducts::padded(bool rounded, Index rows) noexcept {
 
 bool PageProducts::rounds(const Context& context, const KvShape& shape, Index tokens, Index group) noexcept {
   const auto whole = [](Index dim) { return dim > 0 && dim % cpu::chunk_cols == 0; };
-  return context.numerics() == Numerics::fast && !context.batch_invariant() && shape.dtype == DType::f16 &&
+  return context.numerics() == Numerics::fast && !context.batch_invariant() && shape.dtype != DType::f32 &&
          context.kernels().dot_rounded != nullptr && tokens > many_tokens && tokens * group >= tile_rows &&
          whole(shape.head_dim) && whole(shape.value_dim);
 }
@@ -56,6 +56,8 @@ void PageProducts::set_right_side(const std::byte* data, Index count, float* scr
                                   cpu::GemmF32& g) const {
   if (shape_.dtype == DType::f32) {
     g.b = reinterpret_cast<const float*>(data);
+  } else if (shape_.dtype == DType::i8) {
+    g.b_bytes = reinterpret_cast<const std::int8_t*>(data);
   } else if (rows <= direct_rows) {
     g.b_half = halves(data);
   } else {
@@ -64,33 +66,54 @@ void PageProducts::set_right_side(const std::byte* data, Index count, float* scr
   }
 }
 
+/// Rows of 16 elements, `stride` apart, as right-hand tiles.
+void PageProducts::round_right_side(const std::byte* data, Index stride, Index rows, std::uint16_t* out) const {
+  const cpu::KernelTable& k = context_.kernels();
+  if (shape_.dtype == DType::i8) k.round_bytes(reinterpret_cast<const std::int8_t*>(data), stride, rows, out);
+  else k.round_halves(halves(data), stride, rows, out);
+}
+
+/// scores()[:, range] times the keys' or values' own scales.
+void PageProducts::scale_columns(const float* scales, const KeyRange& range, Index rows) const {
+  for (Index r = 0; r < rows; ++r) {
+    float* row = scores_ + r * page_keys;
+    for (Index k = range.begin; k < range.end; ++k) row[k] *= scales[k];
+  }
+}
+
 void PageProducts::score(const PageData& page, const KeyRange& range, Index rows) {
   const cpu::KernelTable& k = context_.kernels();
   const Index dim = shape_.head_dim, keys = range.keys();
-  const std::byte* data = page.keys + range.begin * dim * static_cast<Index>(size_of(shape_.dtype));
+  const Index element = static_cast<Index>(size_of(shape_.dtype));
+  const std::byte* data = page.keys.data + range.begin * dim * element;
   const Index blocks = (keys + kv_block_keys - 1) / kv_block_keys;
   if (!rounded_) {
     cpu::GemmF32 g{queries_, dim, nullptr, kv_block_keys, scores_ + range.begin, page_keys, rows, keys, dim,
                    false, dim * kv_block_keys};
     set_right_side(data, blocks * kv_block_keys * dim, keys_, rows, g);
-    return k.gemm_f32(g);
+    k.gemm_f32(g);
+    if (page.keys.scales != nullptr) scale_columns(page.keys.scales, range, rows);
+    return;
   }
   // A block of 16 keys is half a panel; the other half of the last may be old: its scores are not read.
   const Index chunks = dim / cpu::chunk_cols, panels = (blocks + 1) / 2;
   for (Index b = 0; b < blocks; ++b)
-    k.round_halves(halves(data) + b * kv_block_keys * dim, kv_block_keys, dim,
-                   right_ + b / 2 * chunks * 2 * tile + b % 2 * tile);
+    round_right_side(data + b * kv_block_keys * dim * element, kv_block_keys, dim,
+                     right_ + b / 2 * chunks * 2 * tile + b % 2 * tile);
   k.dot_rounded({query_tiles_.tiles, chunks * tile, right_, chunks * 2 * tile, scores_ + range.begin, page_keys, rows,
                  panels, chunks, false});
+  if (page.keys.scales != nullptr) scale_columns(page.keys.scales, range, rows);
 }
 
 void PageProducts::weigh(const PageData& page, const KeyRange& range, Index rows, const Partial& out) {
   const cpu::KernelTable& k = context_.kernels();
   const Index dim = shape_.value_dim, keys = range.keys();
-  const std::byte* data = page.values + range.begin * dim * static_cast<Index>(size_of(shape_.dtype));
+  const Index element = static_cast<Index>(size_of(shape_.dtype));
+  const std::byte* data = page.values.data + range.begin * dim * element;
   float* scores = scores_ + range.begin;
   if (!rounded_) {
     k.softmax_tile({scores, page_keys, rows, keys, out.max, out.sum});
+    if (page.values.scales != nullptr) scale_columns(page.values.scales, range, rows);
     cpu::GemmF32 g{scores, page_keys, nullptr, dim, out.values, dim, rows, dim, keys, false};
     set_right_side(data, keys * dim, values_, rows, g);
     return k.gemm_f32(g);
@@ -99,10 +122,12 @@ void PageProducts::weigh(const PageData& page, const KeyRange& range, Index rows
   const cpu::RoundedRows weights{weight_tiles_.tiles, chunks};
   for (Index r = 0; r < rows; ++r) {  // row by row, so that it is in L1 when it is rounded
     k.softmax_tile({scores + r * page_keys, page_keys, 1, keys, out.max + r, out.sum + r});
+    if (page.values.scales != nullptr)
+      for (Index i = 0; i < keys; ++i) scores[r * page_keys + i] *= page.values.scales[range.begin + i];
     k.round_row(scores + r * page_keys, keys, r, weights);
   }
   for (Index f = 0; f < dim; f += kv_block_keys)
-    k.round_halves(halves(data) + f, dim, keys, right_ + f / 32 * chunks * 2 * tile + f % 32 / 16 * tile);
+    round_right_side(data + f * element, dim, keys, right_ + f / 32 * chunks * 2 * tile + f % 32 / 16 * tile);
   k.dot_rounded({weights.tiles, chunks * tile, right_, chunks * 2 * tile, out.values, dim, rows,
                  dim / cpu::chunk_cols, chunks, false});
 }

@@ -27,8 +27,11 @@ struct KeyRange {
 
 /// A page of one KV head: keys and values of its 256 positions.
 struct PageData {
-  const std::byte* keys;
-  const std::byte* values;
+  struct Side {
+    const std::byte* data;
+    const float* scales = nullptr;  ///< [256] of INT8
+  };
+  Side keys, values;
 };
 
 /// The products of one block of query rows; scratch from a worker's arena.
@@ -53,6 +56,8 @@ class PageProducts {
 
  private:
   void set_right_side(const std::byte* data, Index count, float* scratch, Index rows, cpu::GemmF32& g) const;
+  void round_right_side(const std::byte* data, Index stride, Index rows, std::uint16_t* out) const;
+  void scale_columns(const float* scales, const KeyRange& range, Index rows) const;
 
   Context& context_;
   const KvShape& shape_;

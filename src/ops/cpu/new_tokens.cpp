@@ -2,6 +2,7 @@
 #include "ops/cpu/new_tokens.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ops/cpu/linear_input.hpp"
 
@@ -11,6 +12,20 @@ namespace {
 
 constexpr Index few_tokens = 4;            ///< up to here heads are spread over workers, not tokens
 constexpr Index unit_elements = 8192;      ///< of queries and keys: some microseconds of work
+
+/// What store_kv does, with vectors.
+void append_bytes(const Context& context, const KvView& kv, std::size_t page, Index head, Index position,
+                  const float* key, const float* value, std::int8_t* scratch) {
+  const KvShape& s = kv.shape;
+  const cpu::KernelTable& k = context.kernels();
+  const float key_scale = k.to_bytes(key, scratch, s.head_dim);
+  auto* keys = reinterpret_cast<std::int8_t*>(kv.key_pages[page]) + key_index(s, head, position, 0);
+  for (Index d = 0; d < s.head_dim; ++d) keys[d * kv_block_keys] = scratch[d];
+  const float value_scale = k.to_bytes(
+      value, reinterpret_cast<std::int8_t*>(kv.value_pages[page]) + value_index(s, head, position, 0), s.value_dim);
+  std::memcpy(kv.key_pages[page] + kv_scale_offset(s, s.head_dim, head, position), &key_scale, sizeof key_scale);
+  std::memcpy(kv.value_pages[page] + kv_scale_offset(s, s.value_dim, head, position), &value_scale, sizeof value_scale);
+}
 
 }  // namespace
 
@@ -27,8 +42,13 @@ void append_heads(const Context& context, const KvView& kv, TensorView<const flo
   const auto page = static_cast<std::size_t>(position / kv_page_tokens);
   const ArenaScope own(scratch);
   std::uint16_t* halves = scratch.take<std::uint16_t>(s.head_dim).data();
+  std::int8_t* bytes = scratch.take<std::int8_t>(s.head_dim).data();
   for (Index h = first; h < end; ++h) {
     const float *key = k[token][h].data(), *value = v[token][h].data();
+    if (s.dtype == DType::i8) {
+      append_bytes(context, kv, page, h, position, key, value, bytes);
+      continue;
+    }
     const Index key_at = key_index(s, h, position, 0), value_at = value_index(s, h, position, 0);
     if (s.dtype == DType::f32) {
       auto* keys = reinterpret_cast<float*>(kv.key_pages[page]) + key_at;

@@ -23,12 +23,20 @@ std::vector<LayerState> two_layers(DType dtype) {
 float key_at(const KvView& kv, Index token, Index head, Index d) {
   const Index t = token % kv_page_tokens, at = ((head * 16 + t / 16) * dim + d) * 16 + t % 16;  // as documented
   const std::byte* page = kv.key_pages[std::size_t(token / kv_page_tokens)];
+  if (kv.shape.dtype == DType::i8) {
+    float scale;
+    std::memcpy(&scale, page + heads * kv_page_tokens * dim + (head * kv_page_tokens + t) * 4, 4);
+    return scale * float(reinterpret_cast<const std::int8_t*>(page)[at]);
+  }
   return kv.shape.dtype == DType::f32 ? reinterpret_cast<const float*>(page)[at]
                                       : float(reinterpret_cast<const half*>(page)[at]);
 }
 
-/// What a cache of `dtype` keeps of a value.
-float stored(DType dtype, float v) { return dtype == DType::f32 ? v : float(half(v)); }
+/// What a cache of `dtype` keeps of a value, in a head whose largest is `max`.
+float stored(DType dtype, float v, float max) {
+  if (dtype == DType::i8) return max / 127.0f * std::nearbyint(v * (127.0f / max));
+  return dtype == DType::f32 ? v : float(half(v));
+}
 
 /// Appends `count` tokens whose keys and values are pure functions of (token, head, d).
 void fill(ExecutionContext<cpu::Backend>& ctx, SequenceState& state, Index count) {
@@ -49,14 +57,15 @@ void fill(ExecutionContext<cpu::Backend>& ctx, SequenceState& state, Index count
 
 TEST_CASE("a sequence state grows over pages, truncates, forks and refuses what does not fit") {
   ExecutionContext<cpu::Backend> ctx({.threads = 1});
-  for (DType dtype : {DType::f32, DType::f16}) {
+  for (DType dtype : {DType::f32, DType::f16, DType::i8}) {
     SequenceState state(two_layers(dtype), 600, default_memory());
     fill(ctx, state, 255);
     fill(ctx, state, 2);
     fill(ctx, state, 300);
     CHECK(state.tokens() == 557);
     for (Index t : {0, 254, 255, 256, 257, 511, 512, 556})
-      CHECK(key_at(state.view(1, 0), t, 1, 3) == stored(dtype, float(t) + float(dim + 3) / 64.0f));
+      CHECK(key_at(state.view(1, 0), t, 1, 3) ==
+            stored(dtype, float(t) + float(dim + 3) / 64.0f, float(t) + float(2 * dim - 1) / 64.0f));
 
     CHECK_THROWS_AS(state.reserve(44), Error);
     CHECK_NOTHROW(state.reserve(43));
@@ -69,7 +78,7 @@ TEST_CASE("a sequence state grows over pages, truncates, forks and refuses what 
     fill(ctx, copy, 1);
     CHECK(copy.tokens() == 101);
     CHECK(state.tokens() == 557);
-    CHECK(key_at(state.view(0, 0), 300, 0, 0) == 300.0f);
+    CHECK(key_at(state.view(0, 0), 300, 0, 0) == stored(dtype, 300.0f, 300.0f + float(dim - 1) / 64.0f));
   }
   CHECK_THROWS_AS(SequenceState(two_layers(DType::f16), 0, default_memory()), Error);
   CHECK_THROWS_AS(SequenceState(two_layers(DType::i32), 8, default_memory()), Error);
@@ -77,16 +86,18 @@ TEST_CASE("a sequence state grows over pages, truncates, forks and refuses what 
 
 TEST_CASE("erasing positions closes the gap across pages") {
   ExecutionContext<cpu::Backend> ctx({.threads = 1});
-  SequenceState state(two_layers(DType::f32), 1024, default_memory());
-  fill(ctx, state, 700);
-  state.erase(10, 300);
-  REQUIRE(state.tokens() == 400);
-  for (Index t = 0; t < 400; ++t) {
-    const float was = float(t < 10 ? t : t + 300);
-    REQUIRE(key_at(state.view(0, 0), t, 1, 0) == was + float(dim) / 64.0f);
+  for (DType dtype : {DType::f32, DType::f16, DType::i8}) {
+    SequenceState state(two_layers(dtype), 1024, default_memory());
+    fill(ctx, state, 700);
+    state.erase(10, 300);
+    REQUIRE(state.tokens() == 400);
+    for (Index t = 0; t < 400; ++t) {
+      const float was = float(t < 10 ? t : t + 300), max = was + float(2 * dim - 1) / 64.0f;
+      REQUIRE(key_at(state.view(0, 0), t, 1, 0) == stored(dtype, was + float(dim) / 64.0f, max));
+    }
+    state.erase(400, 0);
+    CHECK_THROWS_AS(state.erase(399, 2), Error);
   }
-  state.erase(400, 0);
-  CHECK_THROWS_AS(state.erase(399, 2), Error);
 }
 
 TEST_CASE("shifts of cached keys add up, in any order and number") {
@@ -94,7 +105,7 @@ TEST_CASE("shifts of cached keys add up, in any order and number") {
   ExecutionContext<cpu::Backend> ctx({.threads = 2});
   std::vector<float> frequencies;
   for (Index i = 0; i < dim / 2; ++i) frequencies.push_back(float(std::pow(10000.0, -2.0 * double(i) / dim)));
-  for (DType dtype : {DType::f32, DType::f16}) {
+  for (DType dtype : {DType::f32, DType::f16, DType::i8}) {
     for (auto pairs : {Rope::Pairs::halves, Rope::Pairs::neighbours}) {
       const Rope rope{pairs, frequencies};
       const auto filled = [&](Index offset) {  // keys of positions offset, offset + 1, ... stored from slot 0 on
@@ -127,8 +138,9 @@ TEST_CASE("shifts of cached keys add up, in any order and number") {
               error += (got - want) * (got - want);
               norm += want * want;
             }
-        // One rounding to half per shift: 2^-11 relative each, six in all at most; floats are far below.
-        const double bound = dtype == DType::f16 ? 6 * 0x1p-11 : 1e-5;
+        // One rounding per shift, six in all at most. To half: 2^-11 relative. To INT8: half a step of max / 127 at
+        // most, where the largest of 16 normal values is below 4 deviations. Floats are far below.
+        const double bound = dtype == DType::f16 ? 6 * 0x1p-11 : dtype == DType::i8 ? 6 * 2.0 / 127 : 1e-5;
         CHECK(std::sqrt(error / norm) <= bound);
       }
     }

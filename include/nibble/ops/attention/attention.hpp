@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "nibble/cache/kv_view.hpp"
+#include "nibble/cache/kv_codec.hpp"
 #include "nibble/core/float_types.hpp"
 #include "nibble/ops/attention/mask.hpp"
 #include "nibble/ops/norm.hpp"
@@ -52,10 +52,7 @@ struct Attention {
  private:
   static double element(const KvView& kv, bool value, Index token, Index head, Index d) {
     const auto page = static_cast<std::size_t>(token / kv_page_tokens);
-    const std::byte* p = value ? kv.value_pages[page] : kv.key_pages[page];
-    const Index at = value ? value_index(kv.shape, head, token, d) : key_index(kv.shape, head, token, d);
-    if (kv.shape.dtype == DType::f32) return double(reinterpret_cast<const float*>(p)[at]);
-    return double(float(reinterpret_cast<const half*>(p)[at]));
+    return double(load_kv(kv.shape, value, value ? kv.value_pages[page] : kv.key_pages[page], head, token, d));
   }
   static void weigh(const KvView& kv, Index head, const std::vector<float>& scores, VectorView<float> out) {
     double max = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -93,19 +90,11 @@ struct AppendKv {
                         VectorView<const Index> positions, const KvView& kv) {
     for (Index t = 0; t < k.extent(0); ++t) {
       for (Index h = 0; h < kv.shape.kv_heads; ++h) {
-        for (Index d = 0; d < kv.shape.head_dim; ++d) store(kv, false, positions[t], h, d, k(t, h, d));
-        for (Index d = 0; d < kv.shape.value_dim; ++d) store(kv, true, positions[t], h, d, v(t, h, d));
+        const auto page = static_cast<std::size_t>(positions[t] / kv_page_tokens);
+        store_kv(kv.shape, false, kv.key_pages[page], h, positions[t], k[t][h].data());
+        store_kv(kv.shape, true, kv.value_pages[page], h, positions[t], v[t][h].data());
       }
     }
-  }
-
- private:
-  static void store(const KvView& kv, bool value, Index token, Index head, Index d, float x) {
-    const auto page = static_cast<std::size_t>(token / kv_page_tokens);
-    std::byte* p = value ? kv.value_pages[page] : kv.key_pages[page];
-    const Index at = value ? value_index(kv.shape, head, token, d) : key_index(kv.shape, head, token, d);
-    if (kv.shape.dtype == DType::f32) reinterpret_cast<float*>(p)[at] = x;
-    else reinterpret_cast<half*>(p)[at] = half(x);
   }
 };
 
@@ -160,16 +149,10 @@ struct RotateKeys {
     const Index delta[] = {op.delta};
     for (Index t = op.first; t < op.first + op.count; ++t) {
       for (Index h = 0; h < kv.shape.kv_heads; ++h) {
-        const auto at = [&](Index d) { return key_index(kv.shape, h, t, d); };
         std::byte* page = kv.key_pages[static_cast<std::size_t>(t / kv_page_tokens)];
-        const bool f32 = kv.shape.dtype == DType::f32;
-        for (Index d = 0; d < kv.shape.head_dim; ++d)
-          x(0, 0, d) = f32 ? reinterpret_cast<float*>(page)[at(d)] : float(reinterpret_cast<half*>(page)[at(d)]);
+        for (Index d = 0; d < kv.shape.head_dim; ++d) x(0, 0, d) = load_kv(kv.shape, false, page, h, t, d);
         Rope::reference(op.rope, VectorView<const Index>(delta), x);
-        for (Index d = 0; d < kv.shape.head_dim; ++d) {
-          if (f32) reinterpret_cast<float*>(page)[at(d)] = x(0, 0, d);
-          else reinterpret_cast<half*>(page)[at(d)] = half(x(0, 0, d));
-        }
+        store_kv(kv.shape, false, page, h, t, row.data());
       }
     }
   }

@@ -86,14 +86,25 @@ void round_panel(const PackedLayout& l, const std::uint8_t* panel, i64 first, i6
   for_codes<RoundChunks>(l, panel, first, count, out);
 }
 
-void round_halves(const std::uint16_t* x, i64 stride, i64 rows, std::uint16_t* out) {
+static inline F load_element(const std::uint16_t* p) { return load_half(p); }
+static inline F load_element(const std::int8_t* p) { return load_int8(p); }
+
+template <class T>
+static inline void round_elements(const T* x, i64 stride, i64 rows, std::uint16_t* out) {
   for (i64 r = 0; r < rows; r += chunk_cols, out += 2 * tile_elements) {
     const i64 left = rows - r < chunk_cols ? rows - r : chunk_cols;
     for (i64 i = 0; i < chunk_cols; i += 2, x += 2 * stride) {
-      const F a = i < left ? load_half(x) : set1(0.0f), b = i + 1 < left ? load_half(x + stride) : set1(0.0f);
+      const F a = i < left ? load_element(x) : set1(0.0f), b = i + 1 < left ? load_element(x + stride) : set1(0.0f);
       _mm512_storeu_si512(out + i * 16, bfloat_pairs(a, b));
     }
   }
+}
+
+void round_halves(const std::uint16_t* x, i64 stride, i64 rows, std::uint16_t* out) {
+  round_elements(x, stride, rows, out);
+}
+void round_bytes(const std::int8_t* x, i64 stride, i64 rows, std::uint16_t* out) {
+  round_elements(x, stride, rows, out);
 }
 
 /// 32 rows (16 where `two` is false) times a panel, from and into c.
