@@ -24,10 +24,16 @@ static inline F load_b(const std::int8_t* p, i64 part) {
 }
 
 /// acc[r][v] += a[r][k] b[k][v] over all k. `b` is the first vector's column, `apart[v]` where the others are.
+/// `ahead`: elements to what is read some time later, by this tile or the next. Narrow types are a cache's pages,
+/// read once from memory; their blocks are too short for the processor to see a stream in them.
 template <int MR, int NV, bool Part, class T>
 static inline void gemm_sum(const GemmF32& g, const float* const (&a)[MR], const T* b, const i64 (&apart)[NV],
-                            i64 part, F (&acc)[MR][NV]) {
+                            i64 part, i64 ahead, F (&acc)[MR][NV]) {
   for (i64 k = 0; k < g.k; ++k, b += g.b_stride) {
+    if constexpr (sizeof(T) < 4) {
+      NIBBLE_UNROLL
+      for (int v = 0; v < NV; ++v) __builtin_prefetch(b + apart[v] + ahead, 0, 2);
+    }
     F bv[NV];
     NIBBLE_UNROLL
     for (int v = 0; v < NV; ++v) bv[v] = load_b<Part>(b + apart[v], part);
@@ -61,10 +67,12 @@ static inline void gemm_tile(const GemmF32& g, i64 row, i64 rows, i64 col, i64 p
   NIBBLE_UNROLL
   for (int v = 0; v < NV; ++v)
     apart[v] = blocks ? (col + v * W) / 16 * g.b_block + (col + v * W) % 16 - first : v * W;
-  if (B == GemmB::bytes || B == GemmB::byte_blocks) gemm_sum<MR, NV, Part>(g, a, g.b_bytes + first, apart, part, acc);
+  const i64 ahead = blocks ? NV * W / 16 * g.b_block : 32 * g.b_stride;
+  if (B == GemmB::bytes || B == GemmB::byte_blocks)
+    gemm_sum<MR, NV, Part>(g, a, g.b_bytes + first, apart, part, ahead, acc);
   else if (B == GemmB::halves || B == GemmB::half_blocks)
-    gemm_sum<MR, NV, Part>(g, a, g.b_half + first, apart, part, acc);
-  else gemm_sum<MR, NV, Part>(g, a, g.b + first, apart, part, acc);
+    gemm_sum<MR, NV, Part>(g, a, g.b_half + first, apart, part, ahead, acc);
+  else gemm_sum<MR, NV, Part>(g, a, g.b + first, apart, part, ahead, acc);
   NIBBLE_UNROLL
   for (int r = 0; r < MR; ++r) {
     if (r < rows) {
