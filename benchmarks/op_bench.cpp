@@ -47,9 +47,11 @@ void linear(benchmark::State& state, Cpu& context, const FormatInfo& format, Ind
   const auto x = random_rows(tokens, hidden);
   Matrix<float> y({tokens, out_rows});
   std::size_t next = 0;
-  const Arithmetic arithmetic = numerics != Numerics::fast || format.dense              ? Arithmetic::float32
-                                : tokens > 8 && rates_of(context).bfloat_ops > 0 ? Arithmetic::bfloat16
-                                                                                 : Arithmetic::int8;
+  const bool codes = !format.dense, tiles = tokens > 8 && rates_of(context).bfloat_ops > 0;
+  const Arithmetic arithmetic = numerics != Numerics::fast                            ? Arithmetic::float32
+                                : tiles && (codes || std::string_view(format.name) == "bf16") ? Arithmetic::bfloat16
+                                : codes                                               ? Arithmetic::int8
+                                                                                      : Arithmetic::float32;
   run_loop(state, context,
            {double(set[0].traffic_bytes()), 2.0 * double(tokens * hidden * out_rows),
             tokens <= 4 ? Level::memory : Level::cache, arithmetic},

@@ -115,7 +115,7 @@ using WidenFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, WideP
 using DotTileFn = void (*)(const PackedLayout& l, const WidePanel& a, const WidePanel& b,
                            const QuantizedRows& x, i64 row, i64 m, float* c);
 using RoundRowFn = void (*)(const float* x, i64 cols, i64 row, const RoundedRows& out);
-/// Chunks [first, first + count) of a panel of codes as BF16 tiles: out[chunk][rows 0-15, 16-31][16 pairs of
+/// Chunks [first, first + count) of a panel of codes or of BF16 numbers as BF16 tiles: out[chunk][rows 0-15, 16-31][16 pairs of
 /// columns][16 rows][2].
 using RoundPanelFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count,
                               std::uint16_t* out);

@@ -133,8 +133,11 @@ void rounded_panels(const Call& k, PanelRef a, PanelRef b, SumsReady done) {
   done({sums, panel_rows, second, panel_rows, k.first, k.rows()});
 }
 
+/// Other dense weights would lose bits that the fast mode promises to keep.
+bool can_round(const PackedImpl& w) noexcept { return w.has_codes() || w.layout.kind == cpu::PanelKind::bf16; }
+
 bool uses_rounded(const InputRows& in, const PackedImpl& w) noexcept {
-  return in.rounded.tiles != nullptr && w.has_codes();
+  return in.rounded.tiles != nullptr && can_round(w);
 }
 
 bool uses_codes(const Context& context, const PackedImpl& w) noexcept {
@@ -155,9 +158,10 @@ void one_panel(const Call& k, PanelRef p, SumsReady done) {
 }  // namespace
 
 ProductPath path_of(const Context& context, const PackedImpl& w, Index rows, bool refined) noexcept {
-  if (!uses_codes(context, w)) return ProductPath::floats;
-  const bool round = context.kernels().dot_rounded != nullptr && !context.batch_invariant();
-  return round && rows > many_rows && !refined ? ProductPath::rounded : ProductPath::codes;
+  const bool round = context.kernels().dot_rounded != nullptr && !context.batch_invariant() &&
+                     context.numerics() == Numerics::fast && rows > many_rows && !refined;
+  if (round && can_round(w)) return ProductPath::rounded;
+  return uses_codes(context, w) ? ProductPath::codes : ProductPath::floats;
 }
 
 bool uses_tiles(const Context& context, const InputRows& in, const PackedImpl& w, Index rows) noexcept {

@@ -20,7 +20,7 @@ using PackedImpl = PackedMatrix<cpu::Backend>::Impl;
 enum class ProductPath {
   floats,   ///< FP32: exact or dense
   codes,    ///< with INT8 activations
-  rounded,  ///< as BF16
+  rounded,  ///< as BF16: codes, and dense BF16
 };
 ProductPath path_of(const Context& context, const PackedImpl& w, Index rows, bool refined) noexcept;
 

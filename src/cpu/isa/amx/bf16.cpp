@@ -82,7 +82,24 @@ struct RoundChunks {
   }
 };
 
+/// Dense BF16 weights only change their places.
+static void pair_columns(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, std::uint16_t* out) {
+  const auto* columns = reinterpret_cast<const std::uint16_t*>(panel);
+  const auto load16 = [&](i64 col, i64 r) {
+    if (col >= l.cols) return _mm512_setzero_si512();
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(columns + col * panel_rows + r)));
+  };
+  for (i64 c = 0; c < count; ++c, out += 2 * tile_elements)
+    for (i64 r = 0; r < panel_rows; r += 16)
+      for (i64 i = 0; i < chunk_cols; i += 2) {
+        const i64 col = (first + c) * chunk_cols + i;
+        _mm512_storeu_si512(out + r / 16 * tile_elements + i * 16,
+                            _mm512_or_si512(load16(col, r), _mm512_slli_epi32(load16(col + 1, r), 16)));
+      }
+}
+
 void round_panel(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, std::uint16_t* out) {
+  if (l.kind == PanelKind::bf16) return pair_columns(l, panel, first, count, out);
   for_codes<RoundChunks>(l, panel, first, count, out);
 }
 
