@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -19,9 +20,10 @@ namespace nibble::cli {
 
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
+std::atomic<bool> interrupted = false;  // any thread may be the one that is interrupted
+static_assert(std::atomic<bool>::is_always_lock_free);
 
-extern "C" void on_signal(int) { interrupted = 1; }
+extern "C" void on_signal(int) { interrupted = true; }
 
 // No SA_RESTART: a read of the keyboard ends, too.
 void handle(int signal, void (*handler)(int)) {
@@ -74,18 +76,18 @@ void ProgressBar::update(long long done, long long total, std::string_view what)
 }
 
 Interrupt::Interrupt() {
-  interrupted = 0;
+  interrupted = false;
   handle(SIGINT, on_signal);
   handle(SIGTERM, on_signal);
   watcher_ = std::jthread([source = source_](const std::stop_token& done) mutable {
     while (!done.stop_requested()) {
-      if (interrupted != 0) source.request_stop();
+      if (interrupted) source.request_stop();
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   });
 }
 
-bool Interrupt::requested() const { return interrupted != 0; }
+bool Interrupt::requested() const { return interrupted; }
 
 Interrupt::~Interrupt() {
   watcher_.request_stop();

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "nibble/backend/packed_matrix.hpp"
+#include "nibble/config.hpp"
 #include "nibble/ops/linear.hpp"
 #include "support/catch.hpp"
 #include "support/guarded.hpp"
@@ -254,6 +255,36 @@ TEST_CASE("a token's result has the same bits for any threads and any batch", "[
       }
     }
   }
+}
+
+TEST_CASE("dense products of many rows through oneDNN agree with their reference", "[linear][onednn]") {
+#if NIBBLE_HAS_ONEDNN
+  for (const char* name : {"f32", "f16", "bf16"}) {
+    for (const Shape s : {Shape{1, 1}, Shape{33, 70}, Shape{70, 512}}) {
+      ContextOptions options = on(cpu::available_isas().back(), 1);
+      options.batch_invariant = false;
+      if (std::string_view(name) == "bf16") options.isa = cpu::Isa::avx2;  // tiles would take it
+      if (std::ranges::count(cpu::available_isas(), *options.isa) == 0) continue;
+      Cpu one(options);
+      const QuantizedTensor source = random_blocks(*find_format(name), s.rows, s.cols, 7);
+      const Packed packed = Packed::pack(one, source.view());
+      for (const Index m : {64, 203}) {
+        const Matrix<float> x = normal_matrix(m, s.cols, 5);
+        Guarded y(m, s.rows);
+        run(one, Linear{}, x.view(), packed, y.view());
+        CHECK(y.intact());
+        CHECK(exact_misses(x, decoded(source.view()), y) == 0);
+        options.threads = 3;
+        Cpu many(options);
+        Guarded z(m, s.rows);
+        run(many, Linear{}, x.view(), packed, z.view());
+        CHECK(same_bits(y, z, m, s.rows));
+      }
+    }
+  }
+#else
+  WARN("skipped: this build has no oneDNN");
+#endif
 }
 
 TEST_CASE("epilogues add a bias or the residual", "[linear]") {

@@ -29,7 +29,8 @@ constexpr Index kv_page_bytes(const KvShape& s, Index dim) noexcept {
 }
 
 /// Feature d of a key, or of a value.
-inline float load_kv(const KvShape& s, bool value, const std::byte* page, Index head, Index position, Index d) noexcept {
+inline float load_kv(const KvShape& s, bool value, const std::byte* page, Index head, Index position,
+                     Index d) noexcept {
   const Index at = value ? value_index(s, head, position, d) : key_index(s, head, position, d);
   switch (s.dtype) {
     case DType::f32: return reinterpret_cast<const float*>(page)[at];

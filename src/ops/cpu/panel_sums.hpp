@@ -2,7 +2,7 @@
 // Products of one or two panels of packed weights with rows of a linear region's input. Every output is summed
 // over K in ascending order by the same instructions, so that a row's bits depend on its path alone. Of the four
 // paths over the same panels, the two that multiply codes give the same bits:
-//   exact or dense   panels as floats, FP32 FMA chains
+//   exact or dense   panels as floats, FP32 FMA chains (many rows with dense weights in the fast mode: oneDNN)
 //   fast, few rows   codes straight from the panel: the weights are read once for up to four rows
 //   fast, more       panels are widened to bytes once per block of rows, then a register tile
 //   fast, many       panels are rounded to BF16 a few chunks at a time, then tiles of AMX
