@@ -79,7 +79,7 @@ def draw(models):
     engines = list(dict.fromkeys(p[0] for m in models for p in m["points"]))
     colours = {e: COLOURS[i % len(COLOURS)] for i, e in enumerate(engines)}
     intensities = [p[2] for m in models for p in m["points"]] + [m["integer"] / m["bandwidth"] for m in models] + [1]
-    rates = [p[3] for m in models for p in m["points"]] + [m["integer"] for m in models]
+    rates = [p[3] for m in models for p in m["points"]] + [m[peak] for m in models for peak in ("integer", "float")]
     parts = []
     for i, m in enumerate(models):
         panel = Panel(i * WIDTH, m["title"], intensities, rates)
