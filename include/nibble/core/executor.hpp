@@ -33,7 +33,7 @@ struct InlineExecutor {
 /// A non-owning handle to any Executor; what contexts hold. The executor must outlive it.
 class ExecutorRef {
  public:
-  ExecutorRef() noexcept : ExecutorRef(inline_executor_) {}
+  ExecutorRef() noexcept : ExecutorRef(shared_inline) {}
   template <Executor E>
     requires(!std::same_as<std::remove_cvref_t<E>, ExecutorRef>)
   ExecutorRef(E& e) noexcept
@@ -45,7 +45,7 @@ class ExecutorRef {
   void run(Index tasks, ParallelBody body) const { run_(object_, tasks, body); }
 
  private:
-  static inline InlineExecutor inline_executor_{};
+  static inline InlineExecutor shared_inline{};
   void* object_;
   Index (*concurrency_)(void*) noexcept;
   void (*run_)(void*, Index, ParallelBody);
