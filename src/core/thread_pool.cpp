@@ -234,7 +234,7 @@ ThreadPool::ThreadPool(Index threads, Index awake) {
 
 ThreadPool::~ThreadPool() {
   if (state_->forked()) {
-    static_cast<void>(state_.release());  // its threads and its locks belong to the parent process: neither can be ended here
+    static_cast<void>(state_.release());  // its threads and locks are the parent process's: neither can be ended here
     return;
   }
   shut_down();

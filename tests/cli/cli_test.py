@@ -176,8 +176,8 @@ class Generate(Case):
     def test_interrupt(self):
         process = subprocess.Popen([self.program, "generate", MODEL, "--prompt", "x", "-n", "-1", "--ctx", str(1 << 22),
                                     "--temperature", "3", "--stop", "impossible \u2603"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.assertEqual(process.stdout.read(1), b"x")  # it has begun
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+        self.assertEqual(process.stdout.read(1), b"x")  # it has begun; a buffer would keep what follows from communicate
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         # A random model may have ended by itself before the signal came.
