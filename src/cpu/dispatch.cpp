@@ -15,6 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 #include "nibble/core/error.hpp"
 
@@ -23,6 +26,16 @@
 #define NIBBLE_IF_scalar(...) __VA_ARGS__
 #else
 #define NIBBLE_IF_scalar(...)
+#endif
+#if defined(NIBBLE_HAVE_ISA_NEON_DOT)
+#define NIBBLE_IF_neon_dot(...) __VA_ARGS__
+#else
+#define NIBBLE_IF_neon_dot(...)
+#endif
+#if defined(NIBBLE_HAVE_ISA_NEON_I8MM)
+#define NIBBLE_IF_neon_i8mm(...) __VA_ARGS__
+#else
+#define NIBBLE_IF_neon_i8mm(...)
 #endif
 #if defined(NIBBLE_HAVE_ISA_AVX2)
 #define NIBBLE_IF_avx2(...) __VA_ARGS__
@@ -139,6 +152,27 @@ bool has_amx() noexcept {
 }
 #endif
 
+#if defined(__aarch64__)
+/// Linux tells programs what the processor has. Bits by number: the system's headers may be older than the processor.
+bool has_neon_dot() noexcept {
+#if defined(__linux__)
+  constexpr unsigned long crc32 = 1ul << 7, atomics = 1ul << 8, rdm = 1ul << 12, dot = 1ul << 20;
+  constexpr unsigned long all = crc32 | atomics | rdm | dot;
+  return (getauxval(AT_HWCAP) & all) == all;
+#else
+  return false;
+#endif
+}
+bool has_neon_i8mm() noexcept {
+#if defined(__linux__)
+  constexpr unsigned long i8mm = 1ul << 13;
+  return has_neon_dot() && (getauxval(AT_HWCAP2) & i8mm) != 0;
+#else
+  return false;
+#endif
+}
+#endif
+
 bool machine_has(Isa isa) noexcept {
   switch (isa) {
     case Isa::scalar: return true;
@@ -148,6 +182,9 @@ bool machine_has(Isa isa) noexcept {
     case Isa::avxvnni: return has_avxvnni();
     case Isa::avx512vnni: return has_avx512vnni();
     case Isa::amx: return has_amx();
+#elif defined(__aarch64__)
+    case Isa::neon_dot: return has_neon_dot();
+    case Isa::neon_i8mm: return has_neon_i8mm();
 #endif
     default: return false;
   }
@@ -157,6 +194,8 @@ bool compiled_in(Isa isa) noexcept {
 #define NIBBLE_CASE(name) NIBBLE_IF_##name(case Isa::name : return true;)
   switch (isa) {
     NIBBLE_CASE(scalar)
+    NIBBLE_CASE(neon_dot)
+    NIBBLE_CASE(neon_i8mm)
     NIBBLE_CASE(avx2)
     NIBBLE_CASE(avxvnni)
     NIBBLE_CASE(avx512)

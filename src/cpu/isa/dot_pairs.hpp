@@ -16,7 +16,7 @@ constexpr bool signed_bytes = true;
 
 /// Sums a scale set in int16.
 struct WordDot {
-  static constexpr int quads = 1;
+  static constexpr int quads = 1, rows = 1;
   static I begin(I) { return set1_i(0); }
   static I add(I acc, const I (&w)[1], const I (&a)[1]) { return add_pairs(acc, w[0], a[0]); }
   static I finish(I acc, I start) { return add_i(sum_words(acc), start); }
@@ -25,7 +25,7 @@ struct WordDot {
 /// Sums `Quads` quads in int16, then goes to int32.
 template <int Quads>
 struct FoldedDot {
-  static constexpr int quads = Quads;
+  static constexpr int quads = Quads, rows = 1;
   static I begin(I start) { return start; }
   static I add(I acc, const I (&w)[Quads], const I (&a)[Quads]) {
     I words = pairs_of(w[0], a[0]);
@@ -37,7 +37,7 @@ struct FoldedDot {
 };
 
 struct SignedDot {
-  static constexpr int quads = 1;
+  static constexpr int quads = 1, rows = 1;
   static I begin(I start) { return start; }
   static I add(I acc, const I (&w)[1], const I (&a)[1]) {
     return add_word_sums(acc, pairs_of(abs_bytes(w[0]), with_signs_of(a[0], w[0])), word_ones());

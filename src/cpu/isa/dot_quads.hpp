@@ -4,7 +4,7 @@
 #pragma once
 
 struct QuadDot {
-  static constexpr int quads = 1;
+  static constexpr int quads = 1, rows = 1;
   static I begin(I start) { return start; }
   static I add(I acc, const I (&w)[1], const I (&a)[1]) { return dpbusd(acc, w[0], a[0]); }
   static I finish(I acc, I) { return acc; }

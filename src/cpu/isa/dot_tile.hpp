@@ -3,7 +3,9 @@
 // rows keep integer accumulators in registers over a scale set's columns and add them, scaled, to FP32 sums
 // in L1. Sums see the same operations in the same order as in dot_small. Included inside an instruction set's
 // namespace, after dot_codes.hpp and panel_access.hpp; the unit states `tile_vectors`, the vectors of outputs
-// in a tile: more than a panel's (then two panels are taken together), or a part of half a panel.
+// in a tile: more than a panel's (then two panels are taken together), or half a panel or a part of it. Where an
+// instruction multiplies blocks (`Dot::rows` is 2), the unit's `Dot` also says how widened codes lie and how two rows are
+// summed together.
 #pragma once
 
 constexpr int tile_rows = 6;
@@ -20,7 +22,12 @@ struct Widen {
         std::uint8_t* half = to + r / 16 * 512 + r % 16 * 4;
         unrolled<8>([&](auto quad) {
           constexpr int n = decltype(quad)::value;
-          store_i(half + n * 64, codes.template quad<n>(lines));
+          if constexpr (DotCodes<Bits, Codebook>::Dot::rows == 1) {
+            store_i(half + n * 64, codes.template quad<n>(lines));
+          } else if constexpr (n % 2 == 0) {
+            DotCodes<Bits, Codebook>::Dot::widen(half + n * 64, codes.template quad<n>(lines),
+                                                 codes.template quad<n + 1>(lines));
+          }
         });
       }
     }
@@ -127,23 +134,28 @@ __attribute__((noinline)) static void tile(const TilePanels panels, const Quanti
       }
       NIBBLE_UNROLL
       for (int quad = set * 8 / Sets; quad < (set + 1) * 8 / Sets; quad += Dot::quads) {
-        I w[V][Dot::quads];
-        unrolled<V>([&](auto v) {
-          constexpr int n = decltype(v)::value;
+        if constexpr (Dot::rows == 1) {
+          I w[V][Dot::quads];
+          unrolled<V>([&](auto v) {
+            constexpr int n = decltype(v)::value;
+            NIBBLE_UNROLL
+            for (int i = 0; i < Dot::quads; ++i)
+              w[n][i] = load_i(p.template codes<n>() + chunk * chunk_cols * panel_rows + (quad + i) * 64);
+          });
           NIBBLE_UNROLL
-          for (int i = 0; i < Dot::quads; ++i)
-            w[n][i] = load_i(p.template codes<n>() + chunk * chunk_cols * panel_rows + (quad + i) * 64);
-        });
-        NIBBLE_UNROLL
-        for (int r = 0; r < R; ++r) {
-          I a[Dot::quads];
-          NIBBLE_UNROLL
-          for (int i = 0; i < Dot::quads; ++i) a[i] = repeat_quad(q[r] + chunk * chunk_cols + (quad + i) * 4);
-          NIBBLE_UNROLL
-          for (int v = 0; v < V; ++v) acc[r][v] = Dot::add(acc[r][v], w[v], a);
+          for (int r = 0; r < R; ++r) {
+            I a[Dot::quads];
+            NIBBLE_UNROLL
+            for (int i = 0; i < Dot::quads; ++i) a[i] = repeat_quad(q[r] + chunk * chunk_cols + (quad + i) * 4);
+            NIBBLE_UNROLL
+            for (int v = 0; v < V; ++v) acc[r][v] = Dot::add(acc[r][v], w[v], a);
+          }
+        } else {
+          Dot::add(acc, p, chunk * chunk_cols * panel_rows + quad * 64, q, chunk * chunk_cols + quad * 4);
         }
         keep_order();
       }
+      if constexpr (Dot::rows > 1) Dot::split(acc);
       NIBBLE_UNROLL
       for (int r = 0; r < R; ++r) {
         const I start = set1_i(-p.zero * x.sum[(g[r] + chunk) * Sets + set]);

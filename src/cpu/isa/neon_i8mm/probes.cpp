@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// The rate of smmla: 32 multiply-adds of bytes an instruction.
+#include <arm_neon.h>
+
+#include "cpu/kernel_table.hpp"
+
+namespace nibble::cpu::neon_i8mm {
+#include "cpu/isa/constants.hpp"
+#include "cpu/isa/vec_neon.hpp"
+constexpr int probe_chains = 16;  // independent ones
+
+i64 probe_dot(i64 rounds, double* sum) {
+  const volatile std::int8_t one_in_memory = 1;  // unknown to the compiler, so that it cannot fold the chains
+  const int8x16_t one = vdupq_n_s8(one_in_memory);
+  I acc[probe_chains];
+  NIBBLE_UNROLL
+  for (int i = 0; i < probe_chains; ++i) acc[i] = set1_i(0);
+  for (i64 r = 0; r < rounds; ++r) {
+    NIBBLE_UNROLL
+    for (int i = 0; i < probe_chains; ++i) acc[i] = vmmlaq_s32(acc[i], one, one);
+  }
+  std::uint32_t all = 0;
+  NIBBLE_UNROLL
+  for (int i = 0; i < probe_chains; ++i) all += static_cast<std::uint32_t>(reduce_add_i(acc[i]));
+  *sum = static_cast<double>(all & 0xFFFF);
+  return rounds * probe_chains * 32 * 2;
+}
+
+}  // namespace nibble::cpu::neon_i8mm
