@@ -3,7 +3,7 @@
 
 g++ 12 has spilled the natural form of this loop (24 accumulators, 4 weights, 1 activation of 32 registers)
 to the stack on every step, which halves its rate and fails no other test. So: in every function named tile
-with at least 16 byte products (vpdpbusd, vpmaddubsw), vector moves to or from the stack between the first and
+with at least 16 byte products (vpdpbusd, vpmaddubsw, sdot, smmla), vector moves to or from the stack between the first and
 the last of them may number at most a quarter of them; the trap had up to 7 a piece.
 An instruction set named by --exempt is expected to spill: where it no longer does, the exemption must go.
 Usage: tile_spills.py --objects avx512vnni=a.o;b.o [--exempt avx512]
@@ -13,11 +13,11 @@ import subprocess
 
 import lint
 
-TILED = {"avx2", "avxvnni", "avx512", "avx512vnni"}
+TILED = {"avx2", "avxvnni", "avx512", "avx512vnni", "neon_dot", "neon_i8mm"}
 TILE = re.compile(r"\btile\b")
-SPILL = re.compile(r"%[yz]mm.*\(%r[sb]p\b|\(%r[sb]p\b.*%[yz]mm")
+SPILL = re.compile(r"%[yz]mm.*\(%r[sb]p\b|\(%r[sb]p\b.*%[yz]mm|\b(?:ldr|str|ldp|stp)\s+q.*\[sp\b")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
-DOT = re.compile(r"\b(vpdpbusd|vpmaddubsw)\b")
+DOT = re.compile(r"\b(vpdpbusd|vpmaddubsw|sdot|smmla)\b")
 TILE_DOTS, SHARE = 16, 1 / 4
 
 
@@ -79,6 +79,8 @@ def self_test_check(root, options):
 
 PRODUCT = "  10:\tvpdpbusd %zmm4,%zmm3,%zmm5\n"
 STACK = "  16:\tvmovdqa64 %zmm5,0xa08(%rsp)\n"
+ARM_PRODUCT = "  10:\tsdot\tv16.4s, v2.16b, v8.16b\n"
+ARM_STACK = "  16:\tldr\tq16, [sp, #176]\n"
 PAIR = "  14:\tvpmaddubsw %ymm4,%ymm3,%ymm5\n"
 OUTPUT = "  1c:\tvmovups %zmm5,(%rdi)\n"
 CASES = {
@@ -86,6 +88,7 @@ CASES = {
     "stores around the loop pass": ({"a.s": "0 <tile>:\n" + STACK * 40 + PRODUCT * 48 + STACK * 40}, None),
     "spills in the loop are found": ({"a.s": "0 <tile>:\n" + (PRODUCT + STACK) * 48}, "47 stack accesses"),
     "so are those of pairs": ({"a.s": "0 <tile>:\n" + (PAIR + STACK) * 48}, "47 stack accesses"),
+    "and those of Arm": ({"a.s": "0 <tile>:\n" + (ARM_PRODUCT + ARM_STACK) * 48}, "47 stack accesses"),
     "small kernels are left alone": ({"a.s": "0 <tile>:\n" + (PRODUCT + STACK) * 8}, None),
     "other kernels are left alone": ({"a.s": "0 <dot_panel>:\n" + (PRODUCT + STACK) * 48}, None),
 }

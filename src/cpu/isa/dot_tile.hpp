@@ -4,8 +4,8 @@
 // in L1. Sums see the same operations in the same order as in dot_small. Included inside an instruction set's
 // namespace, after dot_codes.hpp and panel_access.hpp; the unit states `tile_vectors`, the vectors of outputs
 // in a tile: more than a panel's (then two panels are taken together), or half a panel or a part of it. Where an
-// instruction multiplies blocks (`Dot::rows` is 2), the unit's `Dot` also says how widened codes lie and how two rows are
-// summed together.
+// instruction multiplies blocks (`Dot::rows` is 2), the unit's `Dot` also says how widened codes lie and how two rows
+// are summed together.
 #pragma once
 
 constexpr int tile_rows = 6;
