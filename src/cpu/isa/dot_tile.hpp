@@ -134,33 +134,70 @@ __attribute__((noinline)) static void tile(const TilePanels panels, const Quanti
       }
       NIBBLE_UNROLL
       for (int quad = set * 8 / Sets; quad < (set + 1) * 8 / Sets; quad += Dot::quads) {
-        if constexpr (Dot::rows == 1) {
-          I w[V][Dot::quads];
-          unrolled<V>([&](auto v) {
-            constexpr int n = decltype(v)::value;
-            NIBBLE_UNROLL
-            for (int i = 0; i < Dot::quads; ++i)
-              w[n][i] = load_i(p.template codes<n>() + chunk * chunk_cols * panel_rows + (quad + i) * 64);
-          });
+        I w[V][Dot::quads];
+        unrolled<V>([&](auto v) {
+          constexpr int n = decltype(v)::value;
           NIBBLE_UNROLL
-          for (int r = 0; r < R; ++r) {
-            I a[Dot::quads];
-            NIBBLE_UNROLL
-            for (int i = 0; i < Dot::quads; ++i) a[i] = repeat_quad(q[r] + chunk * chunk_cols + (quad + i) * 4);
-            NIBBLE_UNROLL
-            for (int v = 0; v < V; ++v) acc[r][v] = Dot::add(acc[r][v], w[v], a);
-          }
-        } else {
-          Dot::add(acc, p, chunk * chunk_cols * panel_rows + quad * 64, q, chunk * chunk_cols + quad * 4);
+          for (int i = 0; i < Dot::quads; ++i)
+            w[n][i] = load_i(p.template codes<n>() + chunk * chunk_cols * panel_rows + (quad + i) * 64);
+        });
+        NIBBLE_UNROLL
+        for (int r = 0; r < R; ++r) {
+          I a[Dot::quads];
+          NIBBLE_UNROLL
+          for (int i = 0; i < Dot::quads; ++i) a[i] = repeat_quad(q[r] + chunk * chunk_cols + (quad + i) * 4);
+          NIBBLE_UNROLL
+          for (int v = 0; v < V; ++v) acc[r][v] = Dot::add(acc[r][v], w[v], a);
         }
         keep_order();
       }
-      if constexpr (Dot::rows > 1) Dot::split(acc);
       NIBBLE_UNROLL
       for (int r = 0; r < R; ++r) {
         const I start = set1_i(-p.zero * x.sum[(g[r] + chunk) * Sets + set]);
         NIBBLE_UNROLL
         for (int v = 0; v < V; ++v) acc[r][v] = Dot::finish(acc[r][v], start);
+      }
+      add_scaled<R, V, Sets>(p, x, g, chunk, set, acc, c);
+    }
+  }
+}
+
+/// The same with products of blocks. Apart, since a branch in the function above costs it registers.
+template <class Dot, int R, int V, int Sets>
+  requires(Dot::rows == 2)
+__attribute__((noinline)) static void tile(const TilePanels panels, const QuantizedRows& rows, i64 row, i64 m,
+                                           float* c) {
+  const TilePanels p = panels;
+  const QuantizedRows x = rows;
+  i64 g[R];
+  const std::int8_t* q[R];
+  NIBBLE_UNROLL
+  for (int r = 0; r < R; ++r) {
+    g[r] = (row + (r < m ? r : m - 1)) * x.chunks;
+    q[r] = x.q + g[r] * chunk_cols;
+    NIBBLE_UNROLL
+    for (int v = 0; v < V; ++v) store(c + r * 64 + v * W, set1(0.0f));
+  }
+  for (i64 chunk = 0; chunk < x.chunks; ++chunk) {
+    NIBBLE_UNROLL
+    for (int set = 0; set < Sets; ++set) {
+      I acc[R][V];
+      NIBBLE_UNROLL
+      for (int r = 0; r < R; ++r) {
+        NIBBLE_UNROLL
+        for (int v = 0; v < V; ++v) acc[r][v] = set1_i(0);
+      }
+      NIBBLE_UNROLL
+      for (int quad = set * 8 / Sets; quad < (set + 1) * 8 / Sets; quad += Dot::quads) {
+        Dot::add(acc, p, chunk * chunk_cols * panel_rows + quad * 64, q, chunk * chunk_cols + quad * 4);
+        keep_order();
+      }
+      Dot::split(acc);
+      NIBBLE_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const I start = set1_i(-p.zero * x.sum[(g[r] + chunk) * Sets + set]);
+        NIBBLE_UNROLL
+        for (int v = 0; v < V; ++v) acc[r][v] = add_i(acc[r][v], start);
       }
       add_scaled<R, V, Sets>(p, x, g, chunk, set, acc, c);
     }

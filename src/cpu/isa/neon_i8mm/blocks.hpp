@@ -9,8 +9,6 @@ constexpr bool signed_bytes = true;  // see isa/neon_dot/sdot.hpp
 
 struct BlockDot {
   static constexpr int quads = 2, rows = 2;
-  static I begin(I) { return set1_i(0); }
-  static I finish(I acc, I start) { return add_i(acc, start); }
 
   /// Two quads of 4 rows, `first` and `second`, where the first belongs and a line further.
   static void widen(std::uint8_t* to, I first, I second) {
