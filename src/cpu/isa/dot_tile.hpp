@@ -162,7 +162,8 @@ __attribute__((noinline)) static void tile(const TilePanels panels, const Quanti
   }
 }
 
-/// The same with products of blocks. Apart, since a branch in the function above costs it registers.
+/// The same with products of blocks. Apart, since g++ 12 allots registers in the function above in another way once it
+/// holds a branch, even one that it discards.
 template <class Dot, int R, int V, int Sets>
   requires(Dot::rows == 2)
 __attribute__((noinline)) static void tile(const TilePanels panels, const QuantizedRows& rows, i64 row, i64 m,
