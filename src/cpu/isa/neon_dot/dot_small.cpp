@@ -10,6 +10,7 @@ namespace nibble::cpu::neon_dot {
 #include "cpu/isa/panel_access.hpp"
 #include "cpu/isa/codes.hpp"
 #include "cpu/isa/neon_dot/sdot.hpp"
+#include "cpu/isa/for_codes.hpp"
 #include "cpu/isa/dot_codes.hpp"
 #include "cpu/isa/dot_small.hpp"
 }  // namespace nibble::cpu::neon_dot

@@ -11,6 +11,7 @@ namespace nibble::cpu::neon_i8mm {
 #include "cpu/isa/panel_access.hpp"
 #include "cpu/isa/codes.hpp"
 #include "cpu/isa/neon_i8mm/blocks.hpp"
+#include "cpu/isa/for_codes.hpp"
 #include "cpu/isa/dot_codes.hpp"
 constexpr int tile_vectors = 4;
 #include "cpu/isa/dot_tile.hpp"
