@@ -113,7 +113,8 @@ bool has_avx512vnni() noexcept {
 #if defined(NIBBLE_EMULATES_AVX512VNNI)
   return has_avx512();
 #else
-  return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
+  return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi") &&
+         __builtin_cpu_supports("avx512vbmi2");
 #endif
 }
 /// Linux saves tiles only for processes that asked for it; the answer holds for all threads, present and future. It
@@ -179,7 +180,7 @@ KernelTable best_up_to(Isa level) noexcept {
 }
 
 /// Kernels that a level may lack; others do their work.
-constexpr std::array<std::string_view, 6> optional{"widen",       "dot_tile",     "round_row",
+constexpr std::array<std::string_view, 7> optional{"dot_sparse",  "widen",        "dot_tile",   "round_row",
                                                    "round_panel", "round_halves", "dot_rounded"};
 
 bool complete(const KernelTable& t) noexcept {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpu/pack_codes.hpp"
+#include "cpu/pack_sparse.hpp"
 #include "nibble/core/checked.hpp"
 #include "nibble/core/parallel.hpp"
 
@@ -95,8 +96,11 @@ void unpack_dense(const PackedLayout& l, const std::uint8_t* panel, Index r, std
 
 }  // namespace
 
-PackedMatrix<cpu::Backend>::Impl::Impl(const PackedLayout& l, MemoryResource* m) : layout(l), memory(m) {
-  bytes = static_cast<std::size_t>(checked::mul(l.panels, l.panel_bytes, "packed bytes"));
+PackedMatrix<cpu::Backend>::Impl::Impl(const PackedLayout& l, MemoryResource* m)
+    : Impl(l, m, static_cast<std::size_t>(checked::mul(l.panels, l.panel_bytes, "packed bytes"))) {}
+
+PackedMatrix<cpu::Backend>::Impl::Impl(const PackedLayout& l, MemoryResource* m, std::size_t panel_bytes)
+    : layout(l), memory(m), bytes(panel_bytes) {
   if (bytes == 0) return;
   if (bytes >= 2 * huge_page) {  // large pages are worth 10 to 20 % of the read rate
     alignment = huge_page;
@@ -115,8 +119,15 @@ PackedMatrix<cpu::Backend>::Impl::~Impl() {
 PackedMatrix<cpu::Backend> PackedMatrix<cpu::Backend>::pack(ExecutionContext<cpu::Backend>& context,
                                                             const QuantizedView& source,
                                                             const RowsRead& rows_read) {
+  return pack(context, source, PackOptions{}, rows_read);
+}
+
+PackedMatrix<cpu::Backend> PackedMatrix<cpu::Backend>::pack(ExecutionContext<cpu::Backend>& context,
+                                                            const QuantizedView& source, const PackOptions& options,
+                                                            const RowsRead& rows_read) {
   PackedMatrix packed;
-  if (!source.dense()) packed.impl_ = cpu::pack_codes(context, source, rows_read);
+  if (!source.dense()) packed.impl_ = cpu::pack_codes(context, source, options, rows_read);
+  if (packed.impl_ == nullptr) cpu::require_dense(source, options);
   if (packed.impl_ == nullptr) packed.impl_ = pack_dense(context, source, rows_read);
   return packed;
 }
@@ -136,7 +147,12 @@ PackedMatrix<cpu::Backend> PackedMatrix<cpu::Backend>::pack(ExecutionContext<cpu
 
 Index PackedMatrix<cpu::Backend>::rows() const noexcept { return impl_ ? impl_->layout.rows : 0; }
 Index PackedMatrix<cpu::Backend>::cols() const noexcept { return impl_ ? impl_->layout.cols : 0; }
-std::size_t PackedMatrix<cpu::Backend>::bytes() const noexcept { return impl_ ? impl_->bytes : 0; }
+std::size_t PackedMatrix<cpu::Backend>::bytes() const noexcept {
+  return impl_ ? impl_->bytes + impl_->starts.size() * sizeof(impl_->starts[0]) : 0;
+}
+PackedSparsity PackedMatrix<cpu::Backend>::sparsity() const noexcept {
+  return impl_ ? impl_->sparsity : PackedSparsity{};
+}
 
 void PackedMatrix<cpu::Backend>::unpack_row(Index row, std::span<float> out) const {
   NIBBLE_EXPECTS(row >= 0 && row < rows(), "row " + std::to_string(row) + " of a packed matrix with " +
@@ -144,7 +160,9 @@ void PackedMatrix<cpu::Backend>::unpack_row(Index row, std::span<float> out) con
   NIBBLE_EXPECTS(static_cast<Index>(out.size()) == cols(), "unpacking a row of " + std::to_string(cols()) +
                                                                " weights into " + std::to_string(out.size()));
   const std::uint8_t* panel = impl_->panel(row / panel_rows);
-  if (impl_->has_codes()) cpu::unpack_codes(impl_->layout, panel, row % panel_rows, out);
+  if (impl_->bitmap()) cpu::unpack_bitmap(impl_->layout, panel, row % panel_rows, out);
+  else if (impl_->blocks()) cpu::unpack_blocks(impl_->block_layout, panel, row % panel_rows, out);
+  else if (impl_->has_codes()) cpu::unpack_codes(impl_->layout, panel, row % panel_rows, out);
   else unpack_dense(impl_->layout, panel, row % panel_rows, out);
 }
 
