@@ -26,7 +26,7 @@ namespace {
 
 using Impl = PackedMatrix<Backend>::Impl;
 
-constexpr Index chunk_lines = 16;
+constexpr Index chunk_quads = 8;
 /// Bytes that must remain of a dense matrix's for decoding to be faster with VBMI2 (docs/performance.md): expanding a
 /// line of 4 bits costs as much as one of 8, which holds twice the bytes.
 constexpr double worth_bitmap_8 = 0.9, worth_bitmap_4 = 0.8, worth_blocks = 0.95;
@@ -35,32 +35,53 @@ Index records_of(const PackedLayout& l) {
   return (l.chunks + l.chunks_per_record - 1) / l.chunks_per_record;
 }
 Index heads_of(const PackedLayout& l) { return records_of(l) * l.header_bytes; }
-/// Of the bytes of a mask, where its line's weights lie in the matrix.
-std::uint64_t existing(const PackedLayout& l, Index panel, Index chunk, Index line) {
-  const Index rows = std::clamp<Index>(l.rows - panel * panel_rows - line % 2 * 16, 0, 16);
-  const Index cols = std::clamp<Index>(l.cols - chunk * chunk_cols - line / 2 * 4, 0, 4);
+/// The bits of a mask whose weights lie in the matrix.
+std::uint64_t existing(const PackedLayout& l, Index panel, Index chunk, Index quad, Index half) {
+  const Index rows = std::clamp<Index>(l.rows - panel * panel_rows - half * 16, 0, 16);
+  const Index cols = std::clamp<Index>(l.cols - chunk * chunk_cols - quad * 4, 0, 4);
   const std::uint64_t in_rows = rows == 16 ? ~std::uint64_t{0} : (std::uint64_t{1} << (4 * rows)) - 1;
   return in_rows & ((1u << cols) - 1) * 0x1111111111111111u;
 }
 
-/// The codes of a line's 64 weights.
-void line_codes(const PackedLayout& l, const ChunkCursor& at, Index line, std::uint8_t* out) {
-  const std::uint8_t* lines = codes_of(l, at) + line % 2 * (l.chunk_bytes / 2);
+/// The codes of 16 rows of a quad, 4 by 4.
+void line_codes(const PackedLayout& l, const ChunkCursor& at, Index quad, Index half, std::uint8_t* out) {
+  const std::uint8_t* lines = codes_of(l, at) + half * (l.chunk_bytes / 2);
   for (Index r = 0; r < 16; ++r) {
-    const std::uint32_t word = quad_word(l.bits, lines + r * 4, line / 2);
+    const std::uint32_t word = quad_word(l.bits, lines + r * 4, quad);
     std::memcpy(out + r * 4, &word, 4);
   }
 }
 
-std::uint64_t kept_mask(const PackedLayout& l, Index panel, Index chunk, Index line, const std::uint8_t* codes) {
-  std::uint64_t mask = 0;
-  for (Index i = 0; i < line_bytes; ++i) mask |= std::uint64_t{codes[i] != l.pruned} << i;
-  return mask & existing(l, panel, chunk, line);
+/// The weights of a quad that are stored, of both halves of the panel's rows.
+struct QuadMasks {
+  std::uint64_t half[2];
+
+  Index count(Index h) const { return std::popcount(half[h]); }
+  Index stored_bytes(const PackedLayout& l) const {
+    return l.bits == 8 ? count(0) + count(1) : std::max(count(0), count(1));
+  }
+};
+
+/// Code n of a half among a quad's stored bytes, or'ed into zeros.
+void put_stored(const PackedLayout& l, const QuadMasks& masks, Index half, Index n, std::uint8_t code,
+                std::uint8_t* stored) {
+  if (l.bits == 8) stored[half * masks.count(0) + n] = code;
+  else stored[n] |= static_cast<std::uint8_t>(code << (half * 4));
+}
+int get_stored(const PackedLayout& l, const QuadMasks& masks, Index half, Index n, const std::uint8_t* stored) {
+  return l.bits == 8 ? stored[half * masks.count(0) + n] : stored[n] >> (half * 4) & 15;
 }
 
-Index stored_bytes(const PackedLayout& l, std::uint64_t mask) {
-  const Index n = std::popcount(mask);
-  return l.bits == 8 ? n : (n + 1) / 2;
+/// A quad's codes, [2][64], and which of them are stored.
+QuadMasks quad_codes(const PackedLayout& l, Index panel, Index chunk, Index quad, const ChunkCursor& at,
+                     std::uint8_t (&codes)[2][line_bytes]) {
+  QuadMasks masks{};
+  for (Index half = 0; half < 2; ++half) {
+    line_codes(l, at, quad, half, codes[half]);
+    for (Index i = 0; i < line_bytes; ++i) masks.half[half] |= std::uint64_t{codes[half][i] != l.pruned} << i;
+    masks.half[half] &= existing(l, panel, chunk, quad, half);
+  }
+  return masks;
 }
 
 /// What a panel would take.
@@ -81,10 +102,10 @@ Index index_bytes(Index chunks) { return (1 + chunks) * Index{sizeof(std::uint32
 Index whole_lines(Index bytes) { return checked::round_up(bytes, line_bytes, "packed bytes"); }
 
 bool keeps_chunk(const PackedLayout& l, Index panel, Index chunk, const ChunkCursor& at) {
-  std::uint8_t codes[line_bytes];
-  for (Index line = 0; line < chunk_lines; ++line) {
-    line_codes(l, at, line, codes);
-    if (kept_mask(l, panel, chunk, line, codes) != 0) return true;
+  std::uint8_t codes[2][line_bytes];
+  for (Index quad = 0; quad < chunk_quads; ++quad) {
+    const QuadMasks masks = quad_codes(l, panel, chunk, quad, at, codes);
+    if ((masks.half[0] | masks.half[1]) != 0) return true;
   }
   return !finite_scales(l, at);
 }
@@ -94,15 +115,14 @@ PanelSize measure_panel(const PackedLayout& l, Index panel, const std::uint8_t* 
   size.bitmap_bytes = heads_of(l);
   ChunkCursor at = first_chunk(dense);
   for (Index chunk = 0; chunk < l.chunks; ++chunk, next_chunk(l, at)) {
-    std::uint8_t codes[line_bytes];
+    std::uint8_t codes[2][line_bytes];
     size.bitmap_bytes += mask_bytes;
-    for (Index line = 0; line < chunk_lines; ++line) {
-      line_codes(l, at, line, codes);
-      const std::uint64_t mask = kept_mask(l, panel, chunk, line, codes);
-      size.bitmap_bytes += stored_bytes(l, mask);
-      size.kept += std::popcount(mask);
-      for (std::uint64_t m = mask; m != 0; m >>= 4)
-        size.most_of_four = std::max(size.most_of_four, std::popcount(m & 15));
+    for (Index quad = 0; quad < chunk_quads; ++quad) {
+      const QuadMasks masks = quad_codes(l, panel, chunk, quad, at, codes);
+      size.bitmap_bytes += masks.stored_bytes(l);
+      size.kept += masks.count(0) + masks.count(1);
+      for (std::uint64_t mask : masks.half)
+        for (; mask != 0; mask >>= 4) size.most_of_four = std::max(size.most_of_four, std::popcount(mask & 15));
     }
     size.kept_chunks += keeps_chunk(l, panel, chunk, at);
   }
@@ -115,21 +135,20 @@ void write_bitmap(const PackedLayout& l, Index panel, const std::uint8_t* dense,
     std::memcpy(out, dense + r * l.record_bytes, static_cast<std::size_t>(l.header_bytes));
   ChunkCursor at = first_chunk(dense);
   for (Index chunk = 0; chunk < l.chunks; ++chunk, next_chunk(l, at)) {
-    std::uint8_t* masks = out;
+    std::uint8_t* mask_at = out;
     out += mask_bytes;
-    for (Index line = 0; line < chunk_lines; ++line) {
-      std::uint8_t codes[line_bytes];
-      line_codes(l, at, line, codes);
-      const std::uint64_t mask = kept_mask(l, panel, chunk, line, codes);
-      std::memcpy(masks + line * 8, &mask, 8);
-      Index n = 0;
-      for (std::uint64_t m = mask; m != 0; m &= m - 1, ++n) {
-        const std::uint8_t code = codes[std::countr_zero(m)];
-        if (l.bits == 8) out[n] = code;
-        else if (n % 2 == 0) out[n / 2] = code;
-        else out[n / 2] |= static_cast<std::uint8_t>(code << 4);
+    for (Index quad = 0; quad < chunk_quads; ++quad, mask_at += 16) {
+      std::uint8_t codes[2][line_bytes];
+      const QuadMasks masks = quad_codes(l, panel, chunk, quad, at, codes);
+      const Index bytes = masks.stored_bytes(l);
+      std::memcpy(mask_at, masks.half, 16);
+      std::memset(out, 0, static_cast<std::size_t>(bytes));
+      for (Index half = 0; half < 2; ++half) {
+        Index n = 0;
+        for (std::uint64_t m = masks.half[half]; m != 0; m &= m - 1)
+          put_stored(l, masks, half, n++, codes[half][std::countr_zero(m)], out);
       }
-      out += stored_bytes(l, mask);
+      out += bytes;
     }
   }
 }
@@ -324,29 +343,28 @@ void expand_blocks(const PackedLayout& stored, const PackedLayout& dense, const 
 void unpack_bitmap(const PackedLayout& l, const std::uint8_t* panel, Index row, std::span<float> out) {
   PackedLayout heads = l;
   heads.record_bytes = l.header_bytes;
-  const std::uint8_t* masks = panel + heads_of(l);
+  const std::uint8_t* chunk_at = panel + heads_of(l);
+  const Index half = row / 16;
   ChunkCursor at = first_chunk(panel);
   for (Index chunk = 0; chunk < l.chunks; ++chunk, next_chunk(heads, at)) {
-    const std::uint8_t* stored = masks + mask_bytes;
-    for (Index line = 0; line < chunk_lines; ++line, masks += 8) {
-      std::uint64_t mask;
-      std::memcpy(&mask, masks, 8);
-      for (Index i = 0; i < 4 && line % 2 == row / 16; ++i) {
-        const Index k = line / 2 * 4 + i, byte = row % 16 * 4 + i;
-        if (chunk * chunk_cols + k >= l.cols) break;
-        int code = l.pruned;
-        if ((mask >> byte & 1) != 0) {
-          const Index n = std::popcount(mask & ((std::uint64_t{1} << byte) - 1));
-          code = l.bits == 8 ? stored[n] : stored[n / 2] >> (n % 2 * 4) & 15;
-        }
-        const Index set = l.sets == 2 ? k / 16 : 0;
+    const std::uint8_t* stored = chunk_at + mask_bytes;
+    for (Index quad = 0; quad < chunk_quads; ++quad) {
+      QuadMasks masks;
+      std::memcpy(masks.half, chunk_at + quad * 16, 16);
+      for (Index i = 0; i < 4; ++i) {
+        const Index k = chunk * chunk_cols + quad * 4 + i;
+        if (k >= l.cols) break;
+        const std::uint64_t bit = std::uint64_t{1} << (row % 16 * 4 + i), mask = masks.half[half];
+        const int code =
+            (mask & bit) != 0 ? get_stored(l, masks, half, std::popcount(mask & (bit - 1)), stored) : l.pruned;
+        const Index set = l.sets == 2 ? quad / 4 : 0;
         const float c = l.has_codebook ? l.code_values[code] : static_cast<float>(code - l.zero);
-        out[static_cast<std::size_t>(chunk * chunk_cols + k)] =
+        out[static_cast<std::size_t>(k)] =
             load_parameter(heads, l.scale, at, set, row) * c - load_parameter(heads, l.min, at, set, row);
       }
-      stored += stored_bytes(l, mask);
+      stored += masks.stored_bytes(l);
     }
-    masks = stored;
+    chunk_at = stored;
   }
 }
 

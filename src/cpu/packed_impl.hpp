@@ -18,6 +18,7 @@ struct PackedMatrix<cpu::Backend>::Impl {
   MemoryResource* memory;
   std::uint8_t* data = nullptr;
   std::size_t bytes = 0, alignment = memory_alignment;
+  std::size_t used = 0;  ///< of `bytes`
 
   PackedSparsity sparsity{};
   cpu::PackedLayout block_layout{};   ///< of the chunks of panels in blocks

@@ -100,7 +100,7 @@ PackedMatrix<cpu::Backend>::Impl::Impl(const PackedLayout& l, MemoryResource* m)
     : Impl(l, m, static_cast<std::size_t>(checked::mul(l.panels, l.panel_bytes, "packed bytes"))) {}
 
 PackedMatrix<cpu::Backend>::Impl::Impl(const PackedLayout& l, MemoryResource* m, std::size_t panel_bytes)
-    : layout(l), memory(m), bytes(panel_bytes) {
+    : layout(l), memory(m), bytes(panel_bytes), used(panel_bytes) {
   if (bytes == 0) return;
   if (bytes >= 2 * huge_page) {  // large pages are worth 10 to 20 % of the read rate
     alignment = huge_page;
@@ -150,6 +150,7 @@ Index PackedMatrix<cpu::Backend>::cols() const noexcept { return impl_ ? impl_->
 std::size_t PackedMatrix<cpu::Backend>::bytes() const noexcept {
   return impl_ ? impl_->bytes + impl_->starts.size() * sizeof(impl_->starts[0]) : 0;
 }
+std::size_t PackedMatrix<cpu::Backend>::traffic_bytes() const noexcept { return impl_ ? impl_->used : 0; }
 PackedSparsity PackedMatrix<cpu::Backend>::sparsity() const noexcept {
   return impl_ ? impl_->sparsity : PackedSparsity{};
 }

@@ -3,11 +3,12 @@
 // at a multiple of 64 bytes, are of different lengths, and expand to a dense panel of cpu/packed_layout.hpp.
 //
 //   bitmap  [header of record 0][header of record 1]...[chunk][chunk]...
-//   chunk   [16 masks of 64 bits][weights of line 0][weights of line 1]...
-//           Line 2q + h is quad q of rows 16h .. 16h + 15, in the order of a dense line of 8-bit codes; bit i of its
-//           mask says that byte i is stored. Codes of 8 bits take a byte, of 4 bits half of one, the first the low
-//           half; every line begins with a whole byte. The rest have the code PackedLayout::pruned. Weights beyond
-//           the matrix count as pruned.
+//   chunk   [16 masks of 64 bits][weights of quad 0][weights of quad 1]...[weights of quad 7]
+//           Mask 2q + h is of quad q in rows 16h .. 16h + 15; bit 4r + i, of row r and column i, says that the weight
+//           is stored. Codes of 8 bits take a byte each, those of mask 2q first. Codes of 4 bits share bytes: those of
+//           mask 2q are low halves and those of 2q + 1 high ones, so that a quad takes as many bytes as the longer of
+//           the two; the other's last are not used. All other weights, also those beyond the matrix, have the code
+//           PackedLayout::pruned.
 //
 //   blocks  [number n of chunks, uint32][their indices, ascending, uint32][record]...
 //           n records of one chunk each, with the scales that the chunk has in its dense record. Chunks that are

@@ -40,7 +40,7 @@ class NIBBLE_API PackedMatrix<cpu::Backend> {
   /// Bytes of the packed layout.
   std::size_t bytes() const noexcept;
   /// Bytes a decode step must read: `bytes()` without padding kept for alignment.
-  std::size_t traffic_bytes() const noexcept { return bytes(); }
+  std::size_t traffic_bytes() const noexcept;
   /// How pruned weights are kept.
   PackedSparsity sparsity() const noexcept;
   /// The exact FP32 values of one row, out[cols].

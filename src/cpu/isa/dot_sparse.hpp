@@ -1,24 +1,37 @@
 // SPDX-License-Identifier: MIT
 // dot_small on bitmap panels (cpu/sparse_layout.hpp): a line's stored weights are spread in a register, the pruned
 // ones get their code, and all else is dot_small's, so that the results have the same bits. Included inside an
-// instruction set's namespace, after dot_small.hpp; the unit has `expand_bytes` and `unpack_nibbles`.
+// instruction set's namespace, after dot_small.hpp; the unit has `expand_bytes`.
 #pragma once
 
-/// The lines of one chunk, read once in the order in which they are stored, which is dot_half's.
+/// Less than for dense panels, and into L1: the stored weights are loaded across lines, which leaves the core less time
+/// to wait for L2, and the distance is in bytes of which each holds more weights. Measured.
+constexpr i64 bitmap_prefetch_bytes = 2560;
+
+/// The quads of one chunk, each read once in the order in which they are stored, which is dot_half's.
 template <int Bits>
 struct BitmapLines {
-  static_assert(panel_vectors == 2, "a vector is a line's 16 rows");
+  static_assert(panel_vectors == 2, "a mask is of a vector's 16 rows");
   const std::uint8_t *masks, *stored;
-  I pruned;
+  I pruned, both;  ///< 4 bits: the bytes of a quad
 
-  template <int Quad, int Vector, bool Codebook>
+  template <int Quad, int Half, bool Codebook>
   I quad(const DotCodes<Bits, Codebook>& codes) {
-    std::uint64_t mask;
-    __builtin_memcpy(&mask, masks + (Quad * 2 + Vector) * 8, 8);
-    const I next = Bits == 8 ? load_i(stored) : unpack_nibbles(stored);
-    const i64 n = __builtin_popcountll(mask);
-    stored += Bits == 8 ? n : (n + 1) / 2;
-    return codes.multiplied(expand_bytes(pruned, mask, next));
+    std::uint64_t mask[2];
+    __builtin_memcpy(mask, masks + Quad * 16, 16);
+    const i64 n = __builtin_popcountll(mask[Half]);
+    if (Bits == 8) {
+      const I next = load_i(stored);
+      stored += n;
+      return codes.multiplied(expand_bytes(pruned, mask[Half], next));
+    }
+    if (Half == 0) {
+      const i64 high = __builtin_popcountll(mask[1]);
+      both = load_i(stored);
+      stored += n > high ? n : high;
+    }
+    const I next = and_i(shift_bytes<Half * 4>(both), every_byte(15));
+    return codes.multiplied(expand_bytes(pruned, mask[Half], next));
   }
 };
 
@@ -37,8 +50,8 @@ static void dot_bitmap(const PackedLayout& l, const std::uint8_t* panel, const Q
     for (int m = 0; m < M; ++m) y[v][m] = set1(0.0f);
   ScaleBatch batch;
   const i64 records = (l.chunks + l.chunks_per_record - 1) / l.chunks_per_record;
-  BitmapLines<Bits> quads{panel + records * l.header_bytes, nullptr, every_byte(l.pruned)};
-  const std::uint8_t* ahead = quads.masks;
+  BitmapLines<Bits> quads{panel + records * l.header_bytes, nullptr, every_byte(l.pruned), set1_i(0)};
+  const std::uint8_t* ahead = quads.masks + bitmap_prefetch_bytes;  // what is before was asked for by the panel before
   for (i64 first = 0; first < l.chunks; first += scale_batch) {
     const i64 count = l.chunks - first < scale_batch ? l.chunks - first : scale_batch;
     const ChunkCursor at = chunk_at(heads, panel, first);
@@ -46,7 +59,7 @@ static void dot_bitmap(const PackedLayout& l, const std::uint8_t* panel, const Q
     if (min) expand_parameters(heads, l.min, at, count, batch.mins);
     const float *scales = batch.scales, *mins = batch.mins;
     for (i64 i = 0; i < count; ++i, scales += Sets * panel_rows, mins += Sets * panel_rows) {
-      for (; ahead < quads.masks + prefetch_bytes; ahead += line_bytes) __builtin_prefetch(ahead, 0, 2);
+      for (; ahead < quads.masks + bitmap_prefetch_bytes; ahead += line_bytes) __builtin_prefetch(ahead, 0, 3);
       quads.stored = quads.masks + mask_bytes;
       dot_chunk<Bits, Codebook, M, Sets>(codes, zero, min, quads, scales, mins, x, rows.chunks, y);
       quads.masks = quads.stored;

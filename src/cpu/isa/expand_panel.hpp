@@ -4,35 +4,33 @@
 // where the mask has ones the next of `stored`, elsewhere `pruned`.
 #pragma once
 
-static inline i64 stored_bytes(i64 bits, std::uint64_t mask) {
-  const i64 n = __builtin_popcountll(mask);
-  return bits == 8 ? n : (n + 1) / 2;
-}
-
-/// Four lines, quads q and q + 1 of both halves, into the chunk's lines; returns where the next ones are stored.
+/// Quads q and q + 1 of a chunk into its lines; returns where the next ones are stored.
 static inline const std::uint8_t* expand_two_quads(const PackedLayout& l, const std::uint8_t* masks, i64 quad,
                                                    const std::uint8_t* stored, std::uint8_t* lines) {
-  alignas(64) std::uint8_t quads[4][64];
-  for (i64 i = 0; i < 4; ++i) {
-    std::uint64_t mask;
-    __builtin_memcpy(&mask, masks + (quad * 2 + i) * 8, 8);
+  alignas(64) std::uint8_t quads[2][2][64];  // of 4 bits, of which a line holds two
+  for (i64 i = 0; i < 2; ++i) {
+    std::uint64_t mask[2];
+    __builtin_memcpy(mask, masks + (quad + i) * 16, 16);
+    const i64 low = __builtin_popcountll(mask[0]), high = __builtin_popcountll(mask[1]);
     if (l.bits == 8) {
-      expand_line(mask, stored, l.pruned, lines + i % 2 * (l.chunk_bytes / 2) + (quad + i / 2) * line_bytes);
-    } else {
-      alignas(64) std::uint8_t codes[64];
-      for (i64 k = 0; k < 32; ++k) {
-        codes[2 * k] = stored[k] & 15;
-        codes[2 * k + 1] = static_cast<std::uint8_t>(stored[k] >> 4);
-      }
-      expand_line(mask, codes, l.pruned, quads[i]);
+      std::uint8_t* line = lines + (quad + i) * line_bytes;
+      expand_line(mask[0], stored, l.pruned, line);
+      expand_line(mask[1], stored + low, l.pruned, line + l.chunk_bytes / 2);
+      stored += low + high;
+      continue;
     }
-    stored += stored_bytes(l.bits, mask);
+    alignas(64) std::uint8_t codes[2][64];
+    for (i64 k = 0; k < 64; ++k) {
+      codes[0][k] = stored[k] & 15;
+      codes[1][k] = static_cast<std::uint8_t>(stored[k] >> 4);
+    }
+    for (i64 half = 0; half < 2; ++half) expand_line(mask[half], codes[half], l.pruned, quads[half][i]);
+    stored += low > high ? low : high;
   }
-  if (l.bits == 8) return stored;
-  for (i64 half = 0; half < 2; ++half) {  // a line of 4 bits holds two quads
+  for (i64 half = 0; l.bits == 4 && half < 2; ++half) {
     std::uint8_t* line = lines + half * (l.chunk_bytes / 2) + quad / 2 * line_bytes;
     for (i64 k = 0; k < line_bytes; ++k)
-      line[k] = static_cast<std::uint8_t>(quads[half][k] | quads[2 + half][k] << 4);
+      line[k] = static_cast<std::uint8_t>(quads[half][0][k] | quads[half][1][k] << 4);
   }
   return stored;
 }

@@ -16,13 +16,6 @@ static inline I expand_bytes(I rest, std::uint64_t mask, I v) {
 #endif
 }
 
-/// 64 codes of 4 bits as bytes, the low half of a byte first.
-static inline I unpack_nibbles(const std::uint8_t* p) {
-  const __m512i words = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  const __m512i both = _mm512_or_si512(words, _mm512_slli_epi16(words, 4));
-  return _mm512_and_si512(both, _mm512_set1_epi8(15));
-}
-
 static inline void expand_line(std::uint64_t mask, const std::uint8_t* stored, std::uint8_t pruned, std::uint8_t* to) {
   store_i(to, expand_bytes(set1_i(pruned * 0x01010101), mask, load_i(stored)));
 }
