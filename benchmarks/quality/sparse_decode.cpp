@@ -16,6 +16,7 @@
 
 #include "nibble/core/parallel.hpp"
 #include "nibble/eval/report.hpp"
+#include "nibble/format/formats.hpp"
 #include "nibble/model/model.hpp"
 
 namespace {
