@@ -31,10 +31,6 @@ constexpr Index chunk_quads = 8;
 /// line of 4 bits costs as much as one of 8, which holds twice the bytes.
 constexpr double worth_bitmap_8 = 0.9, worth_bitmap_4 = 0.8, worth_blocks = 0.95;
 
-Index records_of(const PackedLayout& l) {
-  return (l.chunks + l.chunks_per_record - 1) / l.chunks_per_record;
-}
-Index heads_of(const PackedLayout& l) { return records_of(l) * l.header_bytes; }
 /// The bits of a mask whose weights lie in the matrix.
 std::uint64_t existing(const PackedLayout& l, Index panel, Index chunk, Index quad, Index half) {
   const Index rows = std::clamp<Index>(l.rows - panel * panel_rows - half * 16, 0, 16);
@@ -112,11 +108,10 @@ bool keeps_chunk(const PackedLayout& l, Index panel, Index chunk, const ChunkCur
 
 PanelSize measure_panel(const PackedLayout& l, Index panel, const std::uint8_t* dense) {
   PanelSize size;
-  size.bitmap_bytes = heads_of(l);
   ChunkCursor at = first_chunk(dense);
   for (Index chunk = 0; chunk < l.chunks; ++chunk, next_chunk(l, at)) {
     std::uint8_t codes[2][line_bytes];
-    size.bitmap_bytes += mask_bytes;
+    size.bitmap_bytes += heads_bytes(l, chunk) + mask_bytes;
     for (Index quad = 0; quad < chunk_quads; ++quad) {
       const QuadMasks masks = quad_codes(l, panel, chunk, quad, at, codes);
       size.bitmap_bytes += masks.stored_bytes(l);
@@ -131,10 +126,13 @@ PanelSize measure_panel(const PackedLayout& l, Index panel, const std::uint8_t* 
 }
 
 void write_bitmap(const PackedLayout& l, Index panel, const std::uint8_t* dense, std::uint8_t* out) {
-  for (Index r = 0; r < records_of(l); ++r, out += l.header_bytes)
-    std::memcpy(out, dense + r * l.record_bytes, static_cast<std::size_t>(l.header_bytes));
   ChunkCursor at = first_chunk(dense);
   for (Index chunk = 0; chunk < l.chunks; ++chunk, next_chunk(l, at)) {
+    const std::uint8_t* record = at.record;  // with which the headers here begin, if there are any
+    for (const std::uint8_t* end = out + heads_bytes(l, chunk); out < end; out += l.header_bytes) {
+      std::memcpy(out, record, static_cast<std::size_t>(l.header_bytes));
+      record += l.record_bytes;
+    }
     std::uint8_t* mask_at = out;
     out += mask_bytes;
     for (Index quad = 0; quad < chunk_quads; ++quad, mask_at += 16) {
@@ -341,16 +339,18 @@ void expand_blocks(const PackedLayout& stored, const PackedLayout& dense, const 
 }
 
 void unpack_bitmap(const PackedLayout& l, const std::uint8_t* panel, Index row, std::span<float> out) {
-  PackedLayout heads = l;
-  heads.record_bytes = l.header_bytes;
-  const std::uint8_t* chunk_at = panel + heads_of(l);
+  const PackedLayout heads = heads_layout(l);
   const Index half = row / 16;
   ChunkCursor at = first_chunk(panel);
   for (Index chunk = 0; chunk < l.chunks; ++chunk, next_chunk(heads, at)) {
-    const std::uint8_t* stored = chunk_at + mask_bytes;
+    if (const Index bytes = heads_bytes(l, chunk); bytes > 0) {
+      at = first_chunk(panel);
+      panel += bytes;
+    }
+    const std::uint8_t *masks_at = panel, *stored = panel + mask_bytes;
     for (Index quad = 0; quad < chunk_quads; ++quad) {
       QuadMasks masks;
-      std::memcpy(masks.half, chunk_at + quad * 16, 16);
+      std::memcpy(masks.half, masks_at + quad * 16, 16);
       for (Index i = 0; i < 4; ++i) {
         const Index k = chunk * chunk_cols + quad * 4 + i;
         if (k >= l.cols) break;
@@ -364,7 +364,7 @@ void unpack_bitmap(const PackedLayout& l, const std::uint8_t* panel, Index row, 
       }
       stored += masks.stored_bytes(l);
     }
-    chunk_at = stored;
+    panel = stored;
   }
 }
 

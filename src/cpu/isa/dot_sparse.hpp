@@ -40,8 +40,7 @@ static void dot_bitmap(const PackedLayout& l, const std::uint8_t* panel, const Q
   const DotCodes<Bits, Codebook> codes(l);
   const std::int32_t zero = codes.zero(l);
   const bool min = l.min.kind != ParameterKind::none;
-  PackedLayout heads = l;  // of a panel's beginning, where headers follow each other
-  heads.record_bytes = l.header_bytes;
+  const PackedLayout heads = heads_layout(l);
   SmallInput<Sets> x(rows, row);
   F y[panel_vectors][M];
   NIBBLE_UNROLL
@@ -49,12 +48,18 @@ static void dot_bitmap(const PackedLayout& l, const std::uint8_t* panel, const Q
     NIBBLE_UNROLL
     for (int m = 0; m < M; ++m) y[v][m] = set1(0.0f);
   ScaleBatch batch;
-  const i64 records = (l.chunks + l.chunks_per_record - 1) / l.chunks_per_record;
-  BitmapLines<Bits> quads{panel + records * l.header_bytes, nullptr, every_byte(l.pruned), set1_i(0)};
-  const std::uint8_t* ahead = quads.masks + bitmap_prefetch_bytes;  // what is before was asked for by the panel before
+  static_assert(scale_batch == batch_chunks, "headers are read a batch at a time");
+  BitmapLines<Bits> quads{panel, nullptr, every_byte(l.pruned), set1_i(0)};
+  ChunkCursor at = first_chunk(panel);
+  const std::uint8_t* ahead = panel + bitmap_prefetch_bytes;  // what is before was asked for by the panel before
   for (i64 first = 0; first < l.chunks; first += scale_batch) {
     const i64 count = l.chunks - first < scale_batch ? l.chunks - first : scale_batch;
-    const ChunkCursor at = chunk_at(heads, panel, first);
+    if (const i64 bytes = heads_bytes(l, first); bytes > 0) {
+      at = first_chunk(quads.masks);
+      quads.masks += bytes;
+    } else {
+      at = chunk_at(heads, panel, first);
+    }
     expand_parameters(heads, l.scale, at, count, batch.scales);
     if (min) expand_parameters(heads, l.min, at, count, batch.mins);
     const float *scales = batch.scales, *mins = batch.mins;

@@ -36,17 +36,20 @@ static inline const std::uint8_t* expand_two_quads(const PackedLayout& l, const 
 }
 
 void expand_panel(const PackedLayout& l, const std::uint8_t* panel, std::uint8_t* out) {
-  const i64 records = (l.chunks + l.chunks_per_record - 1) / l.chunks_per_record;
-  const std::uint8_t* masks = panel + records * l.header_bytes;
   ChunkCursor at = first_chunk(out);
+  const std::uint8_t* header = panel;
   for (i64 chunk = 0; chunk < l.chunks; ++chunk, next_chunk(l, at)) {
+    if (const i64 bytes = heads_bytes(l, chunk); bytes > 0) {
+      header = panel;
+      panel += bytes;
+    }
     if (at.index == 0) {
-      __builtin_memcpy(out + (at.record - out), panel, static_cast<std::size_t>(l.header_bytes));
-      panel += l.header_bytes;
+      __builtin_memcpy(out + (at.record - out), header, static_cast<std::size_t>(l.header_bytes));
+      header += l.header_bytes;
     }
     std::uint8_t* lines = out + (codes_of(l, at) - out);
-    const std::uint8_t* stored = masks + mask_bytes;
-    for (i64 quad = 0; quad < 8; quad += 2) stored = expand_two_quads(l, masks, quad, stored, lines);
-    masks = stored;
+    const std::uint8_t* stored = panel + mask_bytes;
+    for (i64 quad = 0; quad < 8; quad += 2) stored = expand_two_quads(l, panel, quad, stored, lines);
+    panel = stored;
   }
 }
