@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whole ops on all threads, as a model calls them: linear layers of every format with 1 (decoding), 4 and 512
-// (prefill) rows, pruned ones packed densely and sparsely, attention, and the element-wise ops. Weights rotate through a set of rates.hpp's
-// memory_bytes where few rows read them.
+// (prefill) rows, pruned ones packed densely and sparsely, attention, and the element-wise ops. Weights rotate
+// through a set of rates.hpp's memory_bytes (pruned ones: more) where few rows read them.
 //   nibble_bench_ops --benchmark_filter=linear/q4_1
 // Rows are named op/.../isa/tN; the columns are explained in rates.hpp.
 #include <cstdlib>
@@ -187,7 +187,8 @@ void add_all(cpu::Isa isa, Index threads) {
                 isa, threads, [=](benchmark::State& s, Cpu& c) { linear(s, c, *f, tokens, numerics); });
   for (const char* name : {"q8_0", "q4_0"})
     for (const int zeros : {0, 25, 50, 75, 85})
-      for (const auto& [packing, packed] : {std::pair{"dense", SparsePacking::dense}, {"bitmap", SparsePacking::bitmap}})
+      for (const auto& [packing, packed] :
+           {std::pair{"dense", SparsePacking::dense}, {"bitmap", SparsePacking::bitmap}})
         for (const Index tokens : {1, 4, 512})
           add_row("sparse/" + std::string(name) + "/z" + std::to_string(zeros) + "/" + packing + "/m" +
                       std::to_string(tokens),

@@ -293,11 +293,12 @@ std::shared_ptr<const PackedMatrix<Backend>::Impl> pack_codes(ExecutionContext<B
   const CodeMap map = map_codes(source);
   if (!map.exact || !fits_records(source.group(), source.cols())) return nullptr;
   PackedLayout layout = code_layout(source, map);
-  const SparsePacking sparse = allowed_packing(source, layout, options.sparse);
+  PackOptions sparse = options;
+  sparse.sparse = allowed_packing(source, layout, options.sparse);
   for (;;) {
     Misfits misfits;
     std::shared_ptr<const PackedMatrix<Backend>::Impl> impl;
-    if (sparse != SparsePacking::dense)
+    if (sparse.sparse != SparsePacking::dense)
       impl = pack_sparse(context, layout, sparse, [&](PanelVisitor visit) {
         const auto scratch_panel = [&](Index, std::vector<std::uint8_t>& scratch) {
           scratch.resize(static_cast<std::size_t>(layout.panel_bytes));
@@ -306,7 +307,7 @@ std::shared_ptr<const PackedMatrix<Backend>::Impl> pack_codes(ExecutionContext<B
         return make_panels(context, source, map, layout, rows_read, misfits, scratch_panel, visit);
       });
     if (impl == nullptr && !misfits.any()) {
-      auto dense = std::make_shared<PackedMatrix<Backend>::Impl>(layout, context.memory());
+      auto dense = std::make_shared<PackedMatrix<Backend>::Impl>(layout, context, options);
       const auto in_place = [&](Index p, std::vector<std::uint8_t>&) { return dense->data + p * layout.panel_bytes; };
       make_panels(context, source, map, layout, rows_read, misfits, in_place, [](Index, const std::uint8_t*) {});
       impl = std::move(dense);

@@ -228,7 +228,7 @@ void require_dense(const QuantizedView& source, const PackOptions& options) {
 }
 
 std::shared_ptr<const Impl> pack_sparse(ExecutionContext<Backend>& context, const PackedLayout& l,
-                                        SparsePacking packing, EachPanel each) {
+                                        const PackOptions& options, EachPanel each) {
   std::vector<PanelSize> sizes(static_cast<std::size_t>(l.panels));
   const bool fits = each([&](Index p, const std::uint8_t* dense) {
     sizes[static_cast<std::size_t>(p)] = measure_panel(l, p, dense);
@@ -236,7 +236,7 @@ std::shared_ptr<const Impl> pack_sparse(ExecutionContext<Backend>& context, cons
   if (!fits) return nullptr;
   const PackedLayout stored = one_chunk_records(l);
   MatrixSize total;
-  PackedSparsity found{packing, 0, 0};
+  PackedSparsity found{options.sparse, 0, 0};
   double kept = 0, kept_chunks = 0;
   for (PanelSize& s : sizes) {
     s.block_bytes = whole_lines(whole_lines(index_bytes(s.kept_chunks)) +
@@ -248,7 +248,7 @@ std::shared_ptr<const Impl> pack_sparse(ExecutionContext<Backend>& context, cons
     kept_chunks += static_cast<double>(s.kept_chunks);
     found.most_of_four = std::max(found.most_of_four, s.most_of_four);
   }
-  if (packing == SparsePacking::automatic) found.packing = best_packing(context, l, total);
+  if (options.sparse == SparsePacking::automatic) found.packing = best_packing(context, l, total);
   if (found.packing == SparsePacking::dense) return nullptr;
   const bool blocks = found.packing == SparsePacking::blocks;
   const double weights = static_cast<double>(l.rows) * static_cast<double>(l.cols);
@@ -261,7 +261,7 @@ std::shared_ptr<const Impl> pack_sparse(ExecutionContext<Backend>& context, cons
     starts.push_back(checked::add(starts.back(), static_cast<std::uint64_t>(blocks ? s.block_bytes : s.bitmap_bytes),
                                   "packed bytes"));
   auto impl = std::make_shared<Impl>(
-      l, context.memory(),
+      l, context, options,
       static_cast<std::size_t>(checked::add(starts.back(), std::uint64_t{bitmap_padding}, "packed bytes")));
   impl->sparsity = found;
   impl->block_layout = stored;

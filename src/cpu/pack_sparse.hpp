@@ -20,7 +20,7 @@ void require_dense(const QuantizedView& source, const PackOptions& options);
 
 /// Packs what `each` shows, which is asked twice. nullptr where dense panels are better, or where `each` failed.
 std::shared_ptr<const PackedMatrix<Backend>::Impl> pack_sparse(ExecutionContext<Backend>& context,
-                                                               const PackedLayout& l, SparsePacking packing,
+                                                               const PackedLayout& l, const PackOptions& options,
                                                                EachPanel each);
 
 /// A panel in blocks, taken apart.

@@ -24,8 +24,9 @@ struct PackedMatrix<cpu::Backend>::Impl {
   cpu::PackedLayout block_layout{};   ///< of the chunks of panels in blocks
   std::vector<std::uint64_t> starts;  ///< of sparse panels, and their end
 
-  Impl(const cpu::PackedLayout& l, MemoryResource* m);
-  Impl(const cpu::PackedLayout& l, MemoryResource* m, std::size_t panel_bytes);
+  Impl(const cpu::PackedLayout& l, const ExecutionContext<cpu::Backend>& context, const PackOptions& options);
+  Impl(const cpu::PackedLayout& l, const ExecutionContext<cpu::Backend>& context, const PackOptions& options,
+       std::size_t panel_bytes);
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "nibble/core/memory.hpp"
+
 namespace nibble {
 
 /// How pruned weights are packed: those whose code stands for zero. Values, and the bits of every product in fast and
@@ -17,6 +19,7 @@ enum class SparsePacking : std::uint8_t {
 
 struct PackOptions {
   SparsePacking sparse = SparsePacking::dense;
+  MemoryResource* memory = nullptr;  ///< of the packed weights, which it must outlive; null: the context's
 };
 
 /// How a matrix was packed, and what packing found.

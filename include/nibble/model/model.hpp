@@ -62,7 +62,8 @@ struct LoadOptions {
   std::stop_token stop{};
   LogSink log{};
   bool tokenizer = true;      ///< false: weights only, tokenizer() then throws
-  PackOptions packing{};      ///< of all matrices; SparsePacking::automatic suits any model
+  PackOptions packing{};      ///< of all matrices; SparsePacking::automatic suits any model. Without a memory of its
+                              ///< own, weights lie in large pages of the context's
 };
 
 struct SequenceOptions {

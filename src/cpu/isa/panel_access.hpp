@@ -40,7 +40,8 @@ static inline PackedLayout heads_layout(const PackedLayout& l) {
 template <ParameterKind Kind>
 static inline F load_parameter(const PackedLayout& l, const ParameterPlace& p, const ChunkCursor& at, i64 set, i64 r) {
   const std::uint8_t* values = at.record + p.values;
-  if (Kind == ParameterKind::f16) return load_half(reinterpret_cast<const std::uint16_t*>(values) + set * panel_rows + r);
+  if (Kind == ParameterKind::f16)
+    return load_half(reinterpret_cast<const std::uint16_t*>(values) + set * panel_rows + r);
   if (Kind == ParameterKind::f32) return load(reinterpret_cast<const float*>(values) + set * panel_rows + r);
   if (Kind == ParameterKind::none) return set1(0.0f);
   const auto* lower = reinterpret_cast<const std::int8_t*>(at.record + p.lower);

@@ -163,8 +163,8 @@ cpu::WidePanel widened(const Call& k, const CodePanel& p) {
 /// Panels that one tile can multiply together: with the same activations, so not in blocks.
 bool alike(const PackedImpl& one, const PackedImpl& other) noexcept {
   const cpu::PackedLayout &a = one.layout, &b = other.layout;
-  return !one.blocks() && !other.blocks() && a.kind == b.kind && a.bits == b.bits && a.sets == b.sets && has_min(a) == has_min(b) &&
-         a.has_codebook == b.has_codebook && a.zero == b.zero && a.chunks == b.chunks;
+  return !one.blocks() && !other.blocks() && a.kind == b.kind && a.bits == b.bits && a.sets == b.sets &&
+         has_min(a) == has_min(b) && a.has_codebook == b.has_codebook && a.zero == b.zero && a.chunks == b.chunks;
 }
 
 void tile_panels(const Call& k, PanelRef a, PanelRef b, SumsReady done) {
