@@ -111,7 +111,9 @@ PanelSize measure_panel(const PackedLayout& l, Index panel, const std::uint8_t* 
   ChunkCursor at = first_chunk(dense);
   for (Index chunk = 0; chunk < l.chunks; ++chunk, next_chunk(l, at)) {
     std::uint8_t codes[2][line_bytes];
-    size.bitmap_bytes += heads_bytes(l, chunk) + mask_bytes;
+    if (const Index bytes = heads_bytes(l, chunk); bytes > 0)
+      size.bitmap_bytes = checked::round_up(size.bitmap_bytes, Index{8}, "packed bytes") + bytes;
+    size.bitmap_bytes += mask_bytes;
     for (Index quad = 0; quad < chunk_quads; ++quad) {
       const QuadMasks masks = quad_codes(l, panel, chunk, quad, at, codes);
       size.bitmap_bytes += masks.stored_bytes(l);
@@ -129,10 +131,10 @@ void write_bitmap(const PackedLayout& l, Index panel, const std::uint8_t* dense,
   ChunkCursor at = first_chunk(dense);
   for (Index chunk = 0; chunk < l.chunks; ++chunk, next_chunk(l, at)) {
     const std::uint8_t* record = at.record;  // with which the headers here begin, if there are any
-    for (const std::uint8_t* end = out + heads_bytes(l, chunk); out < end; out += l.header_bytes) {
+    const Index heads = heads_bytes(l, chunk);
+    if (heads > 0) out += align_heads(out) - out;
+    for (const std::uint8_t* end = out + heads; out < end; out += l.header_bytes, record += l.record_bytes)
       std::memcpy(out, record, static_cast<std::size_t>(l.header_bytes));
-      record += l.record_bytes;
-    }
     std::uint8_t* mask_at = out;
     out += mask_bytes;
     for (Index quad = 0; quad < chunk_quads; ++quad, mask_at += 16) {
@@ -344,8 +346,8 @@ void unpack_bitmap(const PackedLayout& l, const std::uint8_t* panel, Index row, 
   ChunkCursor at = first_chunk(panel);
   for (Index chunk = 0; chunk < l.chunks; ++chunk, next_chunk(heads, at)) {
     if (const Index bytes = heads_bytes(l, chunk); bytes > 0) {
-      at = first_chunk(panel);
-      panel += bytes;
+      at = first_chunk(align_heads(panel));
+      panel = at.record + bytes;
     }
     const std::uint8_t *masks_at = panel, *stored = panel + mask_bytes;
     for (Index quad = 0; quad < chunk_quads; ++quad) {

@@ -3,8 +3,8 @@
 // at a multiple of 64 bytes, are of different lengths, and expand to a dense panel of cpu/packed_layout.hpp.
 //
 //   bitmap  [headers][chunk]...[chunk][headers][chunk]...
-//           Before 8 chunks stand the headers of their records, so that all is read in one ascending stream. Where a
-//           record is no whole part of 8 chunks, all headers stand at the panel's beginning.
+//           Before 8 chunks stand the headers of their records, from a multiple of 8 bytes on, so that all is read in
+//           one ascending stream. Where a record is no whole part of 8 chunks, all stand at the panel's beginning.
 //   chunk   [16 masks of 64 bits][weights of quad 0][weights of quad 1]...[weights of quad 7]
 //           Mask 2q + h is of quad q in rows 16h .. 16h + 15; bit 4r + i, of row r and column i, says that the weight
 //           is stored. Codes of 8 bits take a byte each, those of mask 2q first. Codes of 4 bits share bytes: those of

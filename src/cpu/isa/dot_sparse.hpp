@@ -55,8 +55,8 @@ static void dot_bitmap(const PackedLayout& l, const std::uint8_t* panel, const Q
   for (i64 first = 0; first < l.chunks; first += scale_batch) {
     const i64 count = l.chunks - first < scale_batch ? l.chunks - first : scale_batch;
     if (const i64 bytes = heads_bytes(l, first); bytes > 0) {
-      at = first_chunk(quads.masks);
-      quads.masks += bytes;
+      at = first_chunk(align_heads(quads.masks));
+      quads.masks = at.record + bytes;
     } else {
       at = chunk_at(heads, panel, first);
     }

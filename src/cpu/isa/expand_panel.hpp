@@ -40,8 +40,8 @@ void expand_panel(const PackedLayout& l, const std::uint8_t* panel, std::uint8_t
   const std::uint8_t* header = panel;
   for (i64 chunk = 0; chunk < l.chunks; ++chunk, next_chunk(l, at)) {
     if (const i64 bytes = heads_bytes(l, chunk); bytes > 0) {
-      header = panel;
-      panel += bytes;
+      header = align_heads(panel);
+      panel = header + bytes;
     }
     if (at.index == 0) {
       __builtin_memcpy(out + (at.record - out), header, static_cast<std::size_t>(l.header_bytes));

@@ -29,6 +29,10 @@ static inline i64 heads_bytes(const PackedLayout& l, i64 chunk) {
   if (chunk % together != 0) return 0;
   return ((left < together ? left : together) + l.chunks_per_record - 1) / l.chunks_per_record * l.header_bytes;
 }
+/// Where headers that follow stored weights begin: at the next multiple of 8 bytes, as their numbers need.
+static inline const std::uint8_t* align_heads(const std::uint8_t* p) {
+  return p + (0 - reinterpret_cast<std::uintptr_t>(p)) % 8;
+}
 /// The layout by which a ChunkCursor walks such headers.
 static inline PackedLayout heads_layout(const PackedLayout& l) {
   PackedLayout heads = l;
