@@ -161,12 +161,19 @@ struct Activations {
   }
 };
 
+/// Kernels that read bitmap panels; here half of their weights are pruned.
+bool reads_bitmaps(const std::string& kernel) { return kernel == "dot_sparse" || kernel == "expand_panel"; }
+
 /// Packed panels, walked through again and again.
 class Panels {
  public:
-  Panels(const Row& row, std::size_t at_least)
-      : matrix_(PackedMatrix<cpu::Backend>::pack(
-            row.context, random_weights(*row.format, count_for(*row.format, at_least) * panel_rows, cols))) {}
+  Panels(const Row& row, std::size_t at_least) {
+    const Index rows = count_for(*row.format, at_least) * panel_rows;
+    const QuantizedTensor source = reads_bitmaps(row.kernel) ? pruned_weights(*row.format, rows, cols, 0.5)
+                                                      : random_weights(*row.format, rows, cols);
+    const PackOptions options{reads_bitmaps(row.kernel) ? SparsePacking::bitmap : SparsePacking::dense};
+    matrix_ = PackedMatrix<cpu::Backend>::pack(row.context, source, options);
+  }
   const PackedLayout& layout() const { return matrix_.impl()->layout; }
   const std::uint8_t* next() {
     at_ = at_ + 1 == layout().panels ? 0 : at_ + 1;
@@ -187,8 +194,8 @@ constexpr double weights = double(panel_rows * cols);
 /// The panels of a row; kept until another row asks, since a row is run several times.
 Panels& panels_of(const Row& row, std::size_t at_least) {
   static std::unique_ptr<Panels> last;
-  static std::tuple<const FormatInfo*, Cpu*, std::size_t> key;
-  const std::tuple wanted{row.format, &row.context, at_least};
+  static std::tuple<const FormatInfo*, Cpu*, std::size_t, bool> key;
+  const std::tuple wanted{row.format, &row.context, at_least, reads_bitmaps(row.kernel)};
   if (!last || key != wanted) {
     last.reset();
     last = std::make_unique<Panels>(row, at_least);
@@ -218,6 +225,14 @@ void measure(benchmark::State& state, const Row& row, DotSmallFn kernel) {
   std::vector<float> c(4 * panel_rows);
   run_loop(state, row.context, {panels.panel_bytes(), 2 * weights, Level::memory, Arithmetic::int8},
            [&] { kernel(panels.layout(), panels.next(), a.rows, 0, 1, c.data()); });
+}
+
+void measure(benchmark::State& state, const Row& row, ExpandPanelFn kernel) {
+  Panels& panels = panels_of(row, 0);
+  const PackedLayout& l = panels.layout();
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(l.panel_bytes));
+  run_loop(state, row.context, {panels.panel_bytes() + double(l.panel_bytes)},
+           [&] { kernel(l, panels.next(), out.data()); });
 }
 
 /// Room for a widened panel.
@@ -291,8 +306,15 @@ concept Measurable = requires(benchmark::State& state, const Row& row, Fn kernel
 
 template <class Fn>
 constexpr bool per_format = std::is_same_v<Fn, DequantizeFn> || std::is_same_v<Fn, DotSmallFn> ||
-                            std::is_same_v<Fn, WidenFn> || std::is_same_v<Fn, DotTileFn> ||
-                            std::is_same_v<Fn, RoundPanelFn>;
+                            std::is_same_v<Fn, ExpandPanelFn> || std::is_same_v<Fn, WidenFn> ||
+                            std::is_same_v<Fn, DotTileFn> || std::is_same_v<Fn, RoundPanelFn>;
+
+/// Formats that a kernel has rows for: dense ones have no codes, and bitmaps hold the two that can be pruned here.
+template <class Fn>
+bool has_row(const std::string& kernel, const FormatInfo& f) {
+  if (reads_bitmaps(kernel)) return f.name == "q8_0" || f.name == "q4_0";
+  return !f.dense || std::is_same_v<Fn, DequantizeFn>;
+}
 
 Cpu& context_of(Isa isa) {
   static std::map<Isa, std::unique_ptr<Cpu>> all;
@@ -325,8 +347,7 @@ void add_line(Isa isa, const std::string& kernel, Fn KernelTable::*member) {
   }
   if (!per_format<Fn>) return add_row(isa, kernel, member, nullptr);
   for (const FormatInfo* f : all_formats()) {
-    if (!f->dense || std::is_same_v<Fn, DequantizeFn>)
-      add_row(isa, kernel, member, f);  // dense ones have no codes
+    if (has_row<Fn>(kernel, *f)) add_row(isa, kernel, member, f);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Whole ops on all threads, as a model calls them: linear layers of every format with 1 (decoding), 4 and 512
-// (prefill) rows, attention, and the element-wise ops. Weights rotate through a set of rates.hpp's
-// memory_bytes where few rows read them.
+// (prefill) rows, pruned ones packed densely and sparsely, attention, and the element-wise ops. Weights rotate
+// through a set of rates.hpp's memory_bytes (pruned ones: more) where few rows read them.
 //   nibble_bench_ops --benchmark_filter=linear/q4_1
 // Rows are named op/.../isa/tN; the columns are explained in rates.hpp.
 #include <cstdlib>
@@ -60,6 +60,35 @@ void linear(benchmark::State& state, Cpu& context, const FormatInfo& format, Ind
              next = (next + 1) % set.size();
            });
   state.counters["bytes/weight"] = double(set[0].bytes()) / double(hidden * out_rows);
+}
+
+/// A pruned matrix beyond any cache, dense or sparse. Ops count the zeros, so that Gop/s of both compare.
+void sparse(benchmark::State& state, Cpu& context, const FormatInfo& format, int zeros, PackOptions options,
+            Index tokens) {
+  constexpr Index size = 4096;
+  constexpr std::size_t set_bytes = std::size_t{768} << 20;  // of dense weights: no level keeps the sparse ones either
+  static std::vector<PackedMatrix<cpu::Backend>> set;  // of the last row, which is run several times
+  static std::string key;
+  const std::string wanted = std::string(format.name) + std::to_string(zeros) + "/" +
+                             std::to_string(int(options.sparse)) + std::string(cpu::to_string(context.isa()));
+  if (key != wanted) {
+    set.clear();
+    const QuantizedTensor source = pruned_weights(format, size, size, zeros / 100.0);
+    for (std::size_t bytes = 0; bytes < set_bytes; bytes += source.view().bytes())
+      set.push_back(PackedMatrix<cpu::Backend>::pack(context, source, options));
+    key = wanted;
+  }
+  const auto x = random_rows(tokens, size);
+  Matrix<float> y({tokens, size});
+  std::size_t next = 0;
+  run_loop(state, context,
+           {double(set[0].traffic_bytes()), 2.0 * double(tokens * size * size),
+            tokens <= 4 ? Level::memory : Level::cache, Arithmetic::int8},
+           [&] {
+             run(context, Linear{}, x.view(), set[next], y.view());
+             next = (next + 1) % set.size();
+           });
+  state.counters["bytes/weight"] = double(set[0].traffic_bytes()) / double(size * size);
 }
 
 /// Causal attention of the last `queries` of `keys` positions: each query sees the keys up to its own.
@@ -160,6 +189,16 @@ void add_all(cpu::Isa isa, Index threads) {
         add_row("linear/" + std::string(f->name) + "/m" + std::to_string(tokens) +
                     (numerics == Numerics::fast ? "/fast" : "/exact"),
                 isa, threads, [=](benchmark::State& s, Cpu& c) { linear(s, c, *f, tokens, numerics); });
+  for (const char* name : {"q8_0", "q4_0"})
+    for (const int zeros : {0, 25, 50, 75, 85})
+      for (const auto& [packing, packed] :
+           {std::pair{"dense", SparsePacking::dense}, {"bitmap", SparsePacking::bitmap}})
+        for (const Index tokens : {1, 4, 512})
+          add_row("sparse/" + std::string(name) + "/z" + std::to_string(zeros) + "/" + packing + "/m" +
+                      std::to_string(tokens),
+                  isa, threads, [=, options = PackOptions{packed}](benchmark::State& s, Cpu& c) {
+                    sparse(s, c, *find_format(name), zeros, options, tokens);
+                  });
   for (const auto& [queries, keys] : {std::pair<Index, Index>{1, 512}, {1, 4096}, {512, 512}})
     for (const DType t : {DType::f16, DType::f32})
       add_row("attention/q" + std::to_string(queries) + "/k" + std::to_string(keys) + "/" +

@@ -32,4 +32,18 @@ inline QuantizedTensor random_weights(const FormatInfo& format, Index rows, Inde
   return t;
 }
 
+/// Normal weights of which a random share is zero, a row like no other; a format that can be encoded.
+inline QuantizedTensor pruned_weights(const FormatInfo& format, Index rows, Index cols, double zeros) {
+  QuantizedTensor t(format, rows, cols);
+  std::vector<float> values(static_cast<std::size_t>(cols)), row(values.size());
+  fill_normal(values, 0.05f);
+  std::mt19937 random(3);
+  for (Index r = 0; r < rows; ++r) {
+    for (std::size_t k = 0; k < row.size(); ++k)
+      row[k] = static_cast<double>(random()) < zeros * 4294967296.0 ? 0.0f : values[k];
+    format.encode(row.data(), nullptr, t.row_data(r).data(), cols / format.block_size);
+  }
+  return t;
+}
+
 }  // namespace nibble::bench

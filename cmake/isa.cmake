@@ -5,7 +5,7 @@
 # All other code is built for the compiler's default processor.
 set(nibble_avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
 set(nibble_avx512 ${nibble_avx2} -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl)
-set(nibble_avx512vnni ${nibble_avx512} -mavx512vnni -mavx512vbmi)
+set(nibble_avx512vnni ${nibble_avx512} -mavx512vnni -mavx512vbmi -mavx512vbmi2)
 
 set(NIBBLE_ISA_FLAGS_scalar "")
 set(NIBBLE_ISA_FLAGS_avx2 ${nibble_avx2})

@@ -126,7 +126,8 @@ bool has_avx512vnni() noexcept {
 #if defined(NIBBLE_EMULATES_AVX512VNNI)
   return has_avx512();
 #else
-  return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
+  return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi") &&
+         __builtin_cpu_supports("avx512vbmi2");
 #endif
 }
 /// Linux saves tiles only for processes that asked for it; the answer holds for all threads, present and future. It
@@ -218,8 +219,9 @@ KernelTable best_up_to(Isa level) noexcept {
 }
 
 /// Kernels that a level may lack; others do their work.
-constexpr std::array<std::string_view, 8> optional{"widen",        "dot_tile",    "round_row",   "round_panel",
-                                                   "round_halves", "round_bytes", "dot_rounded", "probe_tile"};
+constexpr std::array<std::string_view, 9> optional{"dot_sparse",  "widen",        "dot_tile",
+                                                   "round_row",   "round_panel",  "round_halves",
+                                                   "round_bytes", "dot_rounded",  "probe_tile"};
 
 bool complete(const KernelTable& t) noexcept {
   bool all = true;

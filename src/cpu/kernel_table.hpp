@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "cpu/packed_layout.hpp"
+#include "cpu/sparse_layout.hpp"
 
 /// Before a loop with a small constant count whose arrays must become registers.
 #if defined(__clang__)
@@ -109,6 +110,8 @@ using QuantizeRowFn = void (*)(const float* x, i64 cols, i64 row, const Quantize
 /// One panel against m (1 to 4) quantized rows, c[m][32]; codes only.
 using DotSmallFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, const QuantizedRows& x, i64 row,
                             i64 m, float* c);
+/// The dense panel, out[panel_bytes], of a bitmap panel.
+using ExpandPanelFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, std::uint8_t* out);
 using WidenFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, WidePanel& out);
 /// One or two widened panels (`b.codes` null: one) against m quantized rows, c[m][64]. The same bits as
 /// DotSmall.
@@ -160,6 +163,8 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(dequantize, DequantizeFn)          \
   X(quantize_row, QuantizeRowFn)       \
   X(dot_small, DotSmallFn)             \
+  X(dot_sparse, DotSmallFn)            \
+  X(expand_panel, ExpandPanelFn)       \
   X(widen, WidenFn)                    \
   X(dot_tile, DotTileFn)               \
   X(round_row, RoundRowFn)             \
@@ -175,7 +180,8 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(probe_read, ProbeReadFn)
 
 /// The best kernel of each name up to some instruction set. Null: this level has none. Only these may be missing:
-/// `widen` with `dot_tile`, and those of BF16 tiles; `dot_small` then does their work.
+/// `widen` with `dot_tile`, and those of BF16 tiles, whose work `dot_small` then does; and `dot_sparse`, which is
+/// dot_small on bitmap panels: `expand_panel` goes before dot_small instead.
 struct KernelTable {
 #define NIBBLE_MEMBER(name, signature) signature name = nullptr;
   NIBBLE_CPU_KERNELS(NIBBLE_MEMBER)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu/kernel_table.hpp"
+#include "cpu/pack_sparse.hpp"
 #include "nibble/core/checked.hpp"
 #include "nibble/core/parallel.hpp"
 
@@ -96,23 +97,16 @@ Index parameter_bytes(const PackedLayout& l, const ParameterPlace& p) {
   return 0;
 }
 
-/// Everything that follows from shape, bits, sets, chunks per record and the kinds of parameters.
-void finish_layout(PackedLayout& l) {
-  const Index scale_bytes = parameter_bytes(l, l.scale), min_bytes = parameter_bytes(l, l.min);
-  l.scale.values = 0;
-  l.scale.lower = panel_rows * 2;
-  l.min.values = scale_bytes;
-  l.min.lower = scale_bytes + panel_rows * 2;
-  l.header_bytes = scale_bytes + min_bytes;
-  l.chunk_bytes = Index{l.bits} * 128;
-  l.record_bytes = l.header_bytes + l.chunks_per_record * l.chunk_bytes;
-  const Index full = l.chunks / l.chunks_per_record, rest = l.chunks % l.chunks_per_record;
-  l.panel_bytes = checked::add(checked::mul(full, l.record_bytes, "packed bytes"),
-                               rest > 0 ? l.header_bytes + rest * l.chunk_bytes : 0, "packed bytes");
-}
-
 /// Scales that cover 16, 32, 64, ... columns or the whole row fit records; others do not.
 bool fits_records(Index group, Index cols) { return group % 16 == 0 || group >= cols; }
+
+/// The code of weights that are pruned: the one that stands for zero, or where none does, the lowest.
+std::uint8_t zero_code(const PackedLayout& l) {
+  if (!l.has_codebook) return static_cast<std::uint8_t>(l.zero >= 0 && l.zero < 1 << l.bits ? l.zero : 0);
+  std::uint8_t code = 0;
+  while (code < 15 && l.codebook[code] != 0) ++code;
+  return l.codebook[code] == 0 ? code : std::uint8_t{0};
+}
 
 PackedLayout code_layout(const QuantizedView& v, const CodeMap& m) {
   PackedLayout l = shape_layout(v.rows(), v.cols());
@@ -130,6 +124,7 @@ PackedLayout code_layout(const QuantizedView& v, const CodeMap& m) {
     l.codebook[i] = m.codebook[i];
     l.code_values[i] = static_cast<float>(m.codebook[i]);
   }
+  l.pruned = zero_code(l);
   l.scale.kind = levels ? ParameterKind::two_level : ParameterKind::f16;  // f16 is hoped for
   if (has_min(v, m)) l.min.kind = l.scale.kind;
   finish_layout(l);
@@ -144,6 +139,7 @@ struct RowBuffers {
 /// What did not fit FP16.
 struct Misfits {
   std::atomic<bool> scale{false}, min{false};
+  bool any() const noexcept { return scale || min; }
 };
 
 void put_line_word(std::uint8_t* lines, Index line, std::uint32_t word) { std::memcpy(lines + line * 64, &word, 4); }
@@ -242,21 +238,28 @@ void pack_row(const QuantizedView& v, const CodeMap& m, const PackedLayout& l, I
   else put_one_level(l, panel, row % panel_rows, v.group(), b, misfits);
 }
 
-void fill_panels(ExecutionContext<Backend>& context, const QuantizedView& v, const CodeMap& m,
-                 PackedMatrix<Backend>::Impl& impl, Index first, Index last, Misfits& misfits) {
-  const PackedLayout& l = impl.layout;
+/// Makes all panels of a layout on several threads: at place(p, scratch), then done(p, panel). False, and not all of
+/// them are made, where scales or minima do not fit it.
+template <class Place, class Done>
+bool make_panels(ExecutionContext<Backend>& context, const QuantizedView& v, const CodeMap& m, const PackedLayout& l,
+                 const PackedMatrix<Backend>::RowsRead& rows_read, Misfits& misfits, Place&& place, Done&& done) {
   const auto cols = static_cast<std::size_t>(v.cols()), groups = static_cast<std::size_t>(v.groups_per_row());
-  parallel_for(context.executor(), last - first, 4, [&](Index begin, Index end, Index) {
-    RowBuffers b{std::vector<std::uint8_t>(cols), std::vector<std::uint8_t>(m.shifts_zero ? groups : 0),
-                 std::vector<float>(groups), std::vector<float>(groups)};
-    for (Index p = first + begin; p < first + end; ++p) {
-      if (misfits.scale || misfits.min) return;  // this attempt is lost
-      std::uint8_t* panel = impl.data + p * l.panel_bytes;
-      std::memset(panel, 0, static_cast<std::size_t>(l.panel_bytes));
-      for (Index r = p * panel_rows; r < std::min(l.rows, (p + 1) * panel_rows); ++r)
-        pack_row(v, m, l, r, panel, b, misfits);
-    }
+  for_panel_slabs(l, v, rows_read, [&](Index first, Index last) {
+    parallel_for(context.executor(), last - first, 4, [&](Index begin, Index end, Index) {
+      RowBuffers b{std::vector<std::uint8_t>(cols), std::vector<std::uint8_t>(m.shifts_zero ? groups : 0),
+                   std::vector<float>(groups), std::vector<float>(groups)};
+      std::vector<std::uint8_t> scratch;
+      for (Index p = first + begin; p < first + end; ++p) {
+        if (misfits.any()) return;  // this attempt is lost
+        std::uint8_t* panel = place(p, scratch);
+        std::memset(panel, 0, static_cast<std::size_t>(l.panel_bytes));
+        for (Index r = p * panel_rows; r < std::min(l.rows, (p + 1) * panel_rows); ++r)
+          pack_row(v, m, l, r, panel, b, misfits);
+        done(p, panel);
+      }
+    });
   });
+  return !misfits.any();
 }
 
 }  // namespace
@@ -270,19 +273,46 @@ PackedLayout shape_layout(Index rows, Index cols) {
   return l;
 }
 
+void finish_layout(PackedLayout& l) {
+  const Index scale_bytes = parameter_bytes(l, l.scale), min_bytes = parameter_bytes(l, l.min);
+  l.scale.values = 0;
+  l.scale.lower = panel_rows * 2;
+  l.min.values = scale_bytes;
+  l.min.lower = scale_bytes + panel_rows * 2;
+  l.header_bytes = scale_bytes + min_bytes;
+  l.chunk_bytes = Index{l.bits} * 128;
+  l.record_bytes = l.header_bytes + l.chunks_per_record * l.chunk_bytes;
+  const Index full = l.chunks / l.chunks_per_record, rest = l.chunks % l.chunks_per_record;
+  l.panel_bytes = checked::add(checked::mul(full, l.record_bytes, "packed bytes"),
+                               rest > 0 ? l.header_bytes + rest * l.chunk_bytes : 0, "packed bytes");
+}
+
 std::shared_ptr<const PackedMatrix<Backend>::Impl> pack_codes(ExecutionContext<Backend>& context,
-                                                              const QuantizedView& source,
+                                                              const QuantizedView& source, const PackOptions& options,
                                                               const PackedMatrix<Backend>::RowsRead& rows_read) {
   const CodeMap map = map_codes(source);
   if (!map.exact || !fits_records(source.group(), source.cols())) return nullptr;
   PackedLayout layout = code_layout(source, map);
+  PackOptions sparse = options;
+  sparse.sparse = allowed_packing(source, layout, options.sparse);
   for (;;) {
-    auto impl = std::make_shared<PackedMatrix<Backend>::Impl>(layout, context.memory());
     Misfits misfits;
-    for_panel_slabs(layout, source, rows_read, [&](Index first, Index end) {
-      if (!misfits.scale && !misfits.min) fill_panels(context, source, map, *impl, first, end, misfits);
-    });
-    if (!misfits.scale && !misfits.min) return impl;
+    std::shared_ptr<const PackedMatrix<Backend>::Impl> impl;
+    if (sparse.sparse != SparsePacking::dense)
+      impl = pack_sparse(context, layout, sparse, [&](PanelVisitor visit) {
+        const auto scratch_panel = [&](Index, std::vector<std::uint8_t>& scratch) {
+          scratch.resize(static_cast<std::size_t>(layout.panel_bytes));
+          return scratch.data();
+        };
+        return make_panels(context, source, map, layout, rows_read, misfits, scratch_panel, visit);
+      });
+    if (impl == nullptr && !misfits.any()) {
+      auto dense = std::make_shared<PackedMatrix<Backend>::Impl>(layout, context, options);
+      const auto in_place = [&](Index p, std::vector<std::uint8_t>&) { return dense->data + p * layout.panel_bytes; };
+      make_panels(context, source, map, layout, rows_read, misfits, in_place, [](Index, const std::uint8_t*) {});
+      impl = std::move(dense);
+    }
+    if (!misfits.any()) return impl;
     if (misfits.scale) layout.scale.kind = ParameterKind::f32;
     if (misfits.min) layout.min.kind = ParameterKind::f32;
     finish_layout(layout);

@@ -21,12 +21,14 @@ void for_panel_slabs(const PackedLayout& l, const QuantizedView& source,
   }
 }
 
+/// Everything that follows from shape, bits, sets, chunks per record and the kinds of parameters.
+void finish_layout(PackedLayout& l);
 /// An empty layout of the right number of panels and chunks.
 PackedLayout shape_layout(Index rows, Index cols);
 /// Packs `source` as codes, or returns nullptr where codes cannot hold it exactly (real-valued codebooks, groups
 /// that are no multiple of 16).
 std::shared_ptr<const PackedMatrix<Backend>::Impl> pack_codes(ExecutionContext<Backend>& context,
-                                                              const QuantizedView& source,
+                                                              const QuantizedView& source, const PackOptions& options,
                                                               const PackedMatrix<Backend>::RowsRead& rows_read);
 /// One row back as floats, out[cols].
 void unpack_codes(const PackedLayout& l, const std::uint8_t* panel, Index row, std::span<float> out);

@@ -19,6 +19,8 @@
 //
 //   dense   [column 0: 32 rows][column 1: 32 rows]...  f32, f16 or bf16
 //
+// Sparse panels are in cpu/sparse_layout.hpp.
+//
 // Rows beyond the matrix and columns beyond its last one are stored with zero scales (dense: zeros).
 #pragma once
 
@@ -58,6 +60,7 @@ struct PackedLayout {
   std::uint8_t bits = 0;  ///< of a code: 1 to 6, or 8
   std::uint8_t sets = 1;  ///< scale sets per chunk: 1, or 2 when a scale covers 16 columns
   bool has_codebook = false;               ///< then bits is 4
+  std::uint8_t pruned = 0;  ///< the code of weights that sparse panels leave out
   alignas(64) float code_values[16]{};  ///< C of a codebook
   alignas(16) std::int8_t codebook[16]{};
 };

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: MIT
 // Packing: any quantized or dense matrix into panels (cpu/packed_layout.hpp), and rows back out of them. A
 // matrix that codes cannot hold exactly is kept as FP32.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "cpu/pack_codes.hpp"
+#include "cpu/pack_sparse.hpp"
+#include "cpu/page_arena.hpp"
 #include "nibble/core/checked.hpp"
 #include "nibble/core/parallel.hpp"
 
 namespace nibble {
 
 using cpu::chunk_cols;
+using cpu::huge_page;
 using cpu::PackedLayout;
 using cpu::panel_rows;
 using cpu::PanelKind;
 
 namespace {
-
-constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 void finish_dense(PackedLayout& l) {
   l.panel_bytes = checked::mul(l.cols, panel_rows * (l.kind == PanelKind::f32 ? 4 : 2), "packed bytes");
@@ -56,11 +55,12 @@ PanelKind dense_kind(const QuantizedView& v) {
 using Impl = PackedMatrix<cpu::Backend>::Impl;
 
 std::shared_ptr<const Impl> pack_dense(ExecutionContext<cpu::Backend>& context, const QuantizedView& v,
+                                       const PackOptions& options,
                                        const PackedMatrix<cpu::Backend>::RowsRead& rows_read) {
   PackedLayout l = cpu::shape_layout(v.rows(), v.cols());
   l.kind = dense_kind(v);
   finish_dense(l);
-  auto impl = std::make_shared<Impl>(l, context.memory());
+  auto impl = std::make_shared<Impl>(l, context, options);
   cpu::for_panel_slabs(l, v, rows_read, [&](Index first, Index end) {
     if (l.kind == PanelKind::f32)
       fill_dense_panels<float>(context, *impl, first, end,
@@ -95,17 +95,25 @@ void unpack_dense(const PackedLayout& l, const std::uint8_t* panel, Index r, std
 
 }  // namespace
 
-PackedMatrix<cpu::Backend>::Impl::Impl(const PackedLayout& l, MemoryResource* m) : layout(l), memory(m) {
-  bytes = static_cast<std::size_t>(checked::mul(l.panels, l.panel_bytes, "packed bytes"));
+PackedMatrix<cpu::Backend>::Impl::Impl(const PackedLayout& l, const ExecutionContext<cpu::Backend>& context,
+                                       const PackOptions& options)
+    : Impl(l, context, options,
+           static_cast<std::size_t>(checked::mul(l.panels, l.panel_bytes, "packed bytes"))) {}
+
+PackedMatrix<cpu::Backend>::Impl::Impl(const PackedLayout& l, const ExecutionContext<cpu::Backend>& context,
+                                       const PackOptions& options, std::size_t panel_bytes)
+    : layout(l),
+      memory(options.memory != nullptr ? options.memory : context.memory()),
+      bytes(panel_bytes),
+      used(panel_bytes) {
   if (bytes == 0) return;
-  if (bytes >= 2 * huge_page) {  // large pages are worth 10 to 20 % of the read rate
+  const bool own_pages = options.memory == nullptr && bytes >= 2 * huge_page;
+  if (own_pages) {  // large pages are worth 10 to 30 % of the read rate
     alignment = huge_page;
     bytes = checked::round_up(bytes, huge_page, "packed bytes");
   }
   data = static_cast<std::uint8_t*>(memory->allocate(bytes, alignment));
-#if defined(MADV_HUGEPAGE)
-  if (alignment == huge_page) madvise(data, bytes, MADV_HUGEPAGE);  // a wish; refusal changes nothing
-#endif
+  if (own_pages) cpu::wish_huge_pages(data, bytes);
 }
 
 PackedMatrix<cpu::Backend>::Impl::~Impl() {
@@ -115,9 +123,16 @@ PackedMatrix<cpu::Backend>::Impl::~Impl() {
 PackedMatrix<cpu::Backend> PackedMatrix<cpu::Backend>::pack(ExecutionContext<cpu::Backend>& context,
                                                             const QuantizedView& source,
                                                             const RowsRead& rows_read) {
+  return pack(context, source, PackOptions{}, rows_read);
+}
+
+PackedMatrix<cpu::Backend> PackedMatrix<cpu::Backend>::pack(ExecutionContext<cpu::Backend>& context,
+                                                            const QuantizedView& source, const PackOptions& options,
+                                                            const RowsRead& rows_read) {
   PackedMatrix packed;
-  if (!source.dense()) packed.impl_ = cpu::pack_codes(context, source, rows_read);
-  if (packed.impl_ == nullptr) packed.impl_ = pack_dense(context, source, rows_read);
+  if (!source.dense()) packed.impl_ = cpu::pack_codes(context, source, options, rows_read);
+  if (packed.impl_ == nullptr) cpu::require_dense(source, options);
+  if (packed.impl_ == nullptr) packed.impl_ = pack_dense(context, source, options, rows_read);
   return packed;
 }
 
@@ -125,7 +140,7 @@ PackedMatrix<cpu::Backend> PackedMatrix<cpu::Backend>::pack(ExecutionContext<cpu
                                                             MatrixView<const float> source) {
   PackedLayout l = cpu::shape_layout(source.rows(), source.cols());
   finish_dense(l);
-  auto impl = std::make_shared<Impl>(l, context.memory());
+  auto impl = std::make_shared<Impl>(l, context, PackOptions{});
   fill_dense_panels<float>(context, *impl, 0, l.panels, [&](Index r, std::vector<float>& out) {
     for (Index k = 0; k < source.cols(); ++k) out[static_cast<std::size_t>(k)] = source(r, k);
   });
@@ -136,7 +151,13 @@ PackedMatrix<cpu::Backend> PackedMatrix<cpu::Backend>::pack(ExecutionContext<cpu
 
 Index PackedMatrix<cpu::Backend>::rows() const noexcept { return impl_ ? impl_->layout.rows : 0; }
 Index PackedMatrix<cpu::Backend>::cols() const noexcept { return impl_ ? impl_->layout.cols : 0; }
-std::size_t PackedMatrix<cpu::Backend>::bytes() const noexcept { return impl_ ? impl_->bytes : 0; }
+std::size_t PackedMatrix<cpu::Backend>::bytes() const noexcept {
+  return impl_ ? impl_->bytes + impl_->starts.size() * sizeof(impl_->starts[0]) : 0;
+}
+std::size_t PackedMatrix<cpu::Backend>::traffic_bytes() const noexcept { return impl_ ? impl_->used : 0; }
+PackedSparsity PackedMatrix<cpu::Backend>::sparsity() const noexcept {
+  return impl_ ? impl_->sparsity : PackedSparsity{};
+}
 
 void PackedMatrix<cpu::Backend>::unpack_row(Index row, std::span<float> out) const {
   NIBBLE_EXPECTS(row >= 0 && row < rows(), "row " + std::to_string(row) + " of a packed matrix with " +
@@ -144,7 +165,9 @@ void PackedMatrix<cpu::Backend>::unpack_row(Index row, std::span<float> out) con
   NIBBLE_EXPECTS(static_cast<Index>(out.size()) == cols(), "unpacking a row of " + std::to_string(cols()) +
                                                                " weights into " + std::to_string(out.size()));
   const std::uint8_t* panel = impl_->panel(row / panel_rows);
-  if (impl_->has_codes()) cpu::unpack_codes(impl_->layout, panel, row % panel_rows, out);
+  if (impl_->bitmap()) cpu::unpack_bitmap(impl_->layout, panel, row % panel_rows, out);
+  else if (impl_->blocks()) cpu::unpack_blocks(impl_->block_layout, panel, row % panel_rows, out);
+  else if (impl_->has_codes()) cpu::unpack_codes(impl_->layout, panel, row % panel_rows, out);
   else unpack_dense(impl_->layout, panel, row % panel_rows, out);
 }
 

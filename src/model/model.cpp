@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "cpu/page_arena.hpp"
 #include "model/weight_loader.hpp"
 #include "nibble/core/trace.hpp"
 #include "nibble/layers/decoder_block.hpp"
@@ -35,6 +36,7 @@ struct Model::Body {
   using B = cpu::Backend;
 
   ModelSpec spec;
+  std::unique_ptr<MemoryResource> pages;  ///< of the matrices, so before them
   PackedMatrix<B> embedding;
   std::vector<layers::DecoderBlock<B>> blocks;
   layers::RmsNorm<B> output_norm;
@@ -122,7 +124,12 @@ void Model::Body::load(Context& ctx, const WeightSource& source, const LoadOptio
   const Metadata& metadata = source.metadata();
   const Architecture& architecture = find_architecture(metadata.get<std::string_view>("general.architecture"));
   spec = architecture.spec(metadata);
-  WeightLoader loader(ctx, source, architecture, options);
+  LoadOptions loading = options;
+  if (loading.packing.memory == nullptr) {
+    pages = std::make_unique<cpu::PageArena>(ctx.memory());
+    loading.packing.memory = pages.get();
+  }
+  WeightLoader loader(ctx, source, architecture, loading);
 
   const auto [rows, cols] = loader.shape(Role::token_embedding);
   if (spec.vocabulary == 0) spec.vocabulary = rows;

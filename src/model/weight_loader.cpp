@@ -71,7 +71,7 @@ PackedMatrix<cpu::Backend> WeightLoader::matrix(Role role, Index layer, Index ro
                                      to_string(Extents<2>{view->rows(), view->cols()}) + " groups, expected " +
                                      to_string(Extents<2>{rows, cols}));
   // Row by row: a large embedding would else lie in memory twice.
-  auto packed = PackedMatrix<cpu::Backend>::pack(context_, *view, [&](Index first, Index end) {
+  auto packed = PackedMatrix<cpu::Backend>::pack(context_, *view, options_.packing, [&](Index first, Index end) {
     source_.release_part(view->data().subspan(static_cast<std::size_t>(first * view->row_bytes()),
                                               static_cast<std::size_t>((end - first) * view->row_bytes())));
   });

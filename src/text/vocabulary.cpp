@@ -191,12 +191,11 @@ void read_special_ids(const TokenizerData& data, Tables& t) {
   if (t.eos) t.ends.push_back(*t.eos);
   if (t.eot) t.ends.push_back(*t.eot);
   for (const Token id : data.more_end_tokens) t.ends.push_back(*check(id, "end"));
+  constexpr const char* deepseek = "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>";
   // The ends of turn that chat models are trained to emit, which files often do not declare.
   for (const std::string_view name :
        {"<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<|eot_id|>", "<|eom_id|>",
-        "<|end|>", "<EOT>", "<|return|>", "<|call|>", "<end_of_utterance>", "<|end_of_turn|>",
-        "<\xEF\xBD\x9C"
-        "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"}) {
+        "<|end|>", "<EOT>", "<|return|>", "<|call|>", "<end_of_utterance>", "<|end_of_turn|>", deepseek}) {
     const Token id = t.find(name);
     if (id != no_token && (t.type(id) == TokenType::control || t.type(id) == TokenType::user_defined))
       t.ends.push_back(id);

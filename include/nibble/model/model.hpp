@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "nibble/backend/cpu.hpp"
+#include "nibble/backend/pack_options.hpp"
 #include "nibble/cache/sequence_state.hpp"
 #include "nibble/core/export.hpp"
 #include "nibble/core/log.hpp"
@@ -61,6 +62,8 @@ struct LoadOptions {
   std::stop_token stop{};
   LogSink log{};
   bool tokenizer = true;      ///< false: weights only, tokenizer() then throws
+  PackOptions packing{};      ///< of all matrices; SparsePacking::automatic suits any model. Without a memory of its
+                              ///< own, weights lie in large pages of the context's
 };
 
 struct SequenceOptions {

@@ -13,7 +13,10 @@ struct DotCodes {
   }
   template <int Quad>
   I quad(const std::uint8_t* lines) const {
-    const I v = load_quad<Bits, Quad>(lines);
+    return multiplied(load_quad<Bits, Quad>(lines));
+  }
+  /// Bytes of codes as the dot product multiplies them.
+  I multiplied(I v) const {
     if (Codebook) return lookup_bytes(table, v);
     return Bits == 8 && signed_bytes ? xor_i(v, every_byte(0x80)) : v;
   }

@@ -15,11 +15,22 @@ struct ScaleBatch {
   alignas(64) float scales[scale_batch * 2 * panel_rows], mins[scale_batch * 2 * panel_rows];
 };
 
+/// The lines of one chunk of a dense panel.
+template <int Bits>
+struct DenseLines {
+  const std::uint8_t* lines;
+  /// Quad `Quad` of vector `Vector` of the panel's rows; asked for in the order of dot_half.
+  template <int Quad, int Vector, bool Codebook>
+  I quad(const DotCodes<Bits, Codebook>& codes) const {
+    constexpr i64 r = Vector * W, place = r / 16 * (Bits * 64) + r % 16 * 4;
+    return codes.template quad<Quad>(lines + place);
+  }
+};
+
 /// The integer sums of a panel's rows with M activation rows over half a chunk's columns.
-template <int Half, int Bits, bool Codebook, int M>
-static inline __attribute__((always_inline)) void dot_half(const DotCodes<Bits, Codebook>& codes,
-                                                           const std::uint8_t* lines, const std::int8_t* q,
-                                                           i64 q_stride, const I (&start)[M],
+template <int Half, int Bits, bool Codebook, int M, class Lines>
+static inline __attribute__((always_inline)) void dot_half(const DotCodes<Bits, Codebook>& codes, Lines& lines,
+                                                           const std::int8_t* q, i64 q_stride, const I (&start)[M],
                                                            I (&out)[panel_vectors][M]) {
   using Dot = typename DotCodes<Bits, Codebook>::Dot;
   NIBBLE_UNROLL
@@ -34,10 +45,9 @@ static inline __attribute__((always_inline)) void dot_half(const DotCodes<Bits, 
       NIBBLE_UNROLL
       for (int i = 0; i < Dot::quads; ++i) a[m][i] = repeat_quad(q + m * q_stride + (first + i) * 4);
     unrolled<panel_vectors>([&](auto v) __attribute__((always_inline)) {
-      constexpr i64 r = v.value * W, place = r / 16 * (Bits * 64) + r % 16 * 4;
       I w[Dot::quads];
       unrolled<Dot::quads>([&](auto i) __attribute__((always_inline)) {
-        w[i.value] = codes.template quad<first + i.value>(lines + place);
+        w[i.value] = lines.template quad<first + i.value, v.value>(codes);
       });
       NIBBLE_UNROLL
       for (int m = 0; m < M; ++m) out[v.value][m] = Dot::add(out[v.value][m], w, a[m]);
@@ -92,19 +102,19 @@ static inline __attribute__((always_inline)) void add_set(bool min, const I (&do
 }
 
 /// One chunk. Its halves are summed apart and joined as integers where they share a scale.
-template <int Bits, bool Codebook, int M, int Sets>
+template <int Bits, bool Codebook, int M, int Sets, class Lines>
 static inline __attribute__((always_inline)) void dot_chunk(const DotCodes<Bits, Codebook>& codes, std::int32_t zero,
-                                                            bool min, const std::uint8_t* lines, const float* scales,
+                                                            bool min, Lines& quads, const float* scales,
                                                             const float* mins, const SmallInput<Sets>& x, i64 chunks,
                                                             F (&y)[panel_vectors][M]) {
   const i64 q_stride = chunks * chunk_cols;
   I start[M], low[panel_vectors][M], high[panel_vectors][M];
   NIBBLE_UNROLL
   for (int m = 0; m < M; ++m) start[m] = set1_i(-zero * x.sum[m * chunks * Sets]);
-  dot_half<0>(codes, lines, x.q, q_stride, start, low);
+  dot_half<0>(codes, quads, x.q, q_stride, start, low);
   NIBBLE_UNROLL
   for (int m = 0; m < M; ++m) start[m] = set1_i(Sets == 1 ? 0 : -zero * x.sum[m * chunks * Sets + Sets - 1]);
-  dot_half<1>(codes, lines, x.q, q_stride, start, high);
+  dot_half<1>(codes, quads, x.q, q_stride, start, high);
   if constexpr (Sets == 1) {
     NIBBLE_UNROLL
     for (int v = 0; v < panel_vectors; ++v)
@@ -141,7 +151,8 @@ static void dot_panel(const PackedLayout& l, const std::uint8_t* panel, const Qu
     const float *scales = batch.scales, *mins = batch.mins;
     for (i64 i = 0; i < count; ++i, scales += Sets * panel_rows, mins += Sets * panel_rows) {
       for (int b = 0; b < Bits * 128; b += 64) __builtin_prefetch(lines + prefetch_bytes + b, 0, 2);
-      dot_chunk<Bits, Codebook, M, Sets>(codes, zero, min, lines, scales, mins, x, chunks, y);
+      DenseLines<Bits> quads{lines};
+      dot_chunk<Bits, Codebook, M, Sets>(codes, zero, min, quads, scales, mins, x, chunks, y);
       x.next();
       lines += Bits * 128;
       if (--left == 0) {

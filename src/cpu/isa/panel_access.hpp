@@ -19,6 +19,27 @@ static inline void next_chunk(const PackedLayout& l, ChunkCursor& at) {
   if (++at.index == l.chunks_per_record) at = {at.record + l.record_bytes, 0};
 }
 
+/// Chunks of a bitmap panel whose headers stand together.
+static inline i64 chunks_per_heads(const PackedLayout& l) {
+  return batch_chunks % l.chunks_per_record == 0 ? batch_chunks : l.chunks;
+}
+/// Bytes of the headers that stand before chunk `chunk` of a bitmap panel, often none.
+static inline i64 heads_bytes(const PackedLayout& l, i64 chunk) {
+  const i64 together = chunks_per_heads(l), left = l.chunks - chunk;
+  if (chunk % together != 0) return 0;
+  return ((left < together ? left : together) + l.chunks_per_record - 1) / l.chunks_per_record * l.header_bytes;
+}
+/// Where headers that follow stored weights begin: at the next multiple of 8 bytes, as their numbers need.
+static inline const std::uint8_t* align_heads(const std::uint8_t* p) {
+  return p + (0 - reinterpret_cast<std::uintptr_t>(p)) % 8;
+}
+/// The layout by which a ChunkCursor walks such headers.
+static inline PackedLayout heads_layout(const PackedLayout& l) {
+  PackedLayout heads = l;
+  heads.record_bytes = l.header_bytes;
+  return heads;
+}
+
 /// W scales or minima from row `r` on, of one set of a chunk.
 template <ParameterKind Kind>
 static inline F load_parameter(const PackedLayout& l, const ParameterPlace& p, const ChunkCursor& at, i64 set, i64 r) {

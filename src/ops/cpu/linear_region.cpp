@@ -40,7 +40,7 @@ Split split_work(const Context& context, std::span<const RegionOutput> outputs, 
   const RegionOutput& o = outputs.front();
   const Index threads = context.concurrency(), weights = o.up != nullptr ? 2 : 1;
   const Index ops = 2 * weights * panel_rows * o.w->layout.cols * std::min(rows, s.rows_per_task) * terms;
-  const Index bytes = weights * o.w->layout.panel_bytes;
+  const Index bytes = weights * static_cast<Index>(o.w->bytes) / std::max<Index>(1, o.w->layout.panels);
   const Index least = 1 + std::min(task_ops / std::max<Index>(1, ops), task_bytes / std::max<Index>(1, bytes));
   const Index most = std::max<Index>(1, panels * s.row_tasks / (4 * threads));
   s.panels_per_task = std::min(most, std::max(least, panels * s.row_tasks / (32 * threads)));

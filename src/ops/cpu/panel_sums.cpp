@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+
+#include "cpu/pack_sparse.hpp"
 
 #include "nibble/config.hpp"
 #if NIBBLE_HAS_ONEDNN
@@ -30,11 +33,83 @@ struct Call {
   Index rows() const noexcept { return end - first; }
 };
 
+/// The panel as kernels read it; a sparse one is expanded into scratch, which the caller's ArenaScope frees.
+const std::uint8_t* dense_panel(const Call& k, PanelRef p) {
+  const std::uint8_t* data = p.w->panel(p.index);
+  if (p.w->dense()) return data;
+  std::uint8_t* scratch = k.arena.take<std::uint8_t>(p.w->layout.panel_bytes).data();
+  if (p.w->bitmap()) k.context.kernels().expand_panel(p.w->layout, data, scratch);
+  else cpu::expand_blocks(p.w->block_layout, p.w->layout, data, scratch);
+  return scratch;
+}
+
+/// A panel for integer kernels, and the activations beside it.
+struct CodePanel {
+  cpu::PackedLayout layout;
+  const std::uint8_t* data = nullptr;
+  cpu::DotSmallFn dot_small = nullptr;
+  cpu::QuantizedRows x{};
+  Index first = 0;              ///< row of x that the call's first is
+  const float* lost = nullptr;  ///< [rows of x] what chunks that are missing add; null: nothing
+
+  /// Adds `lost` to sums of rows [r, r + m) of x.
+  void add_lost(Index r, Index m, Index stride, float* sums) const {
+    for (Index i = 0; lost != nullptr && i < m; ++i)
+      for (Index c = 0; c < panel_rows; ++c) sums[i * stride + c] += lost[r + i];
+  }
+};
+
+/// The activations of a panel's chunks alone. A missing chunk would add 0 to every sum, or NaN where the activations'
+/// scale is not finite.
+void gather_chunks(const Call& k, const cpu::BlockPanel& blocks, const cpu::QuantizedRows& from, CodePanel& to) {
+  const Index rows = k.rows() * k.in.terms, sets = from.sets, n = blocks.count;
+  to.x = take_quantized(k.arena, rows, n * cpu::chunk_cols, sets);
+  float* lost = k.arena.take<float>(rows).data();
+  for (Index r = 0; r < rows; ++r) {
+    const Index row = (k.first * k.in.terms + r) * from.chunks;
+    lost[r] = 0;
+    for (Index i = 0, chunk = 0; chunk < from.chunks; ++chunk) {
+      const Index g = row + chunk, at = r * n + i;
+      if (i == n || blocks.chunks[i] != chunk) {
+        lost[r] += from.scale[g] * 0.0f;
+        continue;
+      }
+      std::memcpy(to.x.q + at * cpu::chunk_cols, from.q + g * cpu::chunk_cols, cpu::chunk_cols);
+      to.x.scale[at] = from.scale[g];
+      std::copy_n(from.sum + g * sets, sets, to.x.sum + at * sets);
+      std::copy_n(from.scaled_sum + g * sets, sets, to.x.scaled_sum + at * sets);
+      ++i;
+    }
+  }
+  to.lost = lost;
+}
+
+/// In the arena are activations of blocks, and where no kernel reads bitmaps the panel.
+CodePanel code_panel(const Call& k, PanelRef p, bool tiles) {
+  const cpu::KernelTable& kernels = k.context.kernels();
+  CodePanel c{p.w->layout, nullptr, kernels.dot_small, k.in.with_sums(p.w->layout.sets), k.first * k.in.terms};
+  if (p.w->blocks()) {
+    const cpu::BlockPanel blocks(p.w->panel(p.index));
+    c.layout = p.w->block_layout;
+    c.layout.chunks = blocks.count;
+    c.data = blocks.records;
+    c.first = 0;
+    const cpu::QuantizedRows all = c.x;
+    gather_chunks(k, blocks, all, c);
+  } else if (p.w->bitmap() && !tiles && kernels.dot_sparse != nullptr) {
+    c.data = p.w->panel(p.index);
+    c.dot_small = kernels.dot_sparse;
+  } else {
+    c.data = dense_panel(k, p);
+  }
+  return c;
+}
+
 /// sums[rows][32] in FP32, dequantizing a few chunks at a time.
 void float_panel(const Call& k, PanelRef p, float* sums) {
   const cpu::PackedLayout& l = p.w->layout;
-  const std::uint8_t* data = p.w->panel(p.index);
   const ArenaScope own(k.arena);
+  const std::uint8_t* data = dense_panel(k, p);
   float* scratch = k.arena.take<float>(float_chunks * cpu::chunk_cols * panel_rows).data();
   cpu::GemmF32 g{nullptr, k.in.stride, nullptr, panel_rows, sums, panel_rows, k.rows(), panel_rows, 0, false};
   if (l.cols == 0) std::fill_n(sums, k.rows() * panel_rows, 0.0f);
@@ -91,48 +166,52 @@ Index join_terms(Index terms, Index rows, Index stride, float* sums) {
 /// One panel from packed codes, up to four rows at a time.
 void small_panel(const Call& k, PanelRef p, SumsReady done) {
   alignas(64) std::array<float, small_rows * panel_rows> sums;
-  const cpu::QuantizedRows& q = k.in.with_sums(p.w->layout.sets);
-  const Index terms = k.in.terms;
-  for (Index r = k.first * terms; r < k.end * terms; r += small_rows) {
-    const Index m = std::min(small_rows, k.end * terms - r);
-    k.context.kernels().dot_small(p.w->layout, p.w->panel(p.index), q, r, m, sums.data());
+  const ArenaScope own(k.arena);
+  const CodePanel panel = code_panel(k, p, false);
+  const Index terms = k.in.terms, rows = k.rows() * terms;
+  for (Index r = 0; r < rows; r += small_rows) {
+    const Index m = std::min(small_rows, rows - r);
+    panel.dot_small(panel.layout, panel.data, panel.x, panel.first + r, m, sums.data());
+    panel.add_lost(r, m, panel_rows, sums.data());
     const Index stride = join_terms(terms, m / terms, panel_rows, sums.data());
-    done({sums.data(), stride, nullptr, 0, r / terms, m / terms});
+    done({sums.data(), stride, nullptr, 0, k.first + r / terms, m / terms});
   }
 }
 
 bool has_min(const cpu::PackedLayout& l) noexcept { return l.min.kind != cpu::ParameterKind::none; }
 
-cpu::WidePanel widened(const Call& k, PanelRef p) {
-  const cpu::PackedLayout& l = p.w->layout;
+cpu::WidePanel widened(const Call& k, const CodePanel& p) {
+  const cpu::PackedLayout& l = p.layout;
   cpu::WidePanel w{};
   w.codes = k.arena.take<std::uint8_t>(l.chunks * cpu::chunk_cols * panel_rows).data();
   w.scales = k.arena.take<float>(l.chunks * l.sets * panel_rows).data();
   w.mins = k.arena.take<float>(has_min(l) ? l.chunks * l.sets * panel_rows : 0).data();
-  k.context.kernels().widen(l, p.w->panel(p.index), w);
+  k.context.kernels().widen(l, p.data, w);
   return w;
 }
 
-/// Panels that one tile can multiply together.
-bool alike(const cpu::PackedLayout& a, const cpu::PackedLayout& b) noexcept {
-  return a.kind == b.kind && a.bits == b.bits && a.sets == b.sets && has_min(a) == has_min(b) &&
-         a.has_codebook == b.has_codebook && a.zero == b.zero && a.chunks == b.chunks;
+/// Panels that one tile can multiply together: with the same activations, so not in blocks.
+bool alike(const PackedImpl& one, const PackedImpl& other) noexcept {
+  const cpu::PackedLayout &a = one.layout, &b = other.layout;
+  return !one.blocks() && !other.blocks() && a.kind == b.kind && a.bits == b.bits && a.sets == b.sets &&
+         has_min(a) == has_min(b) && a.has_codebook == b.has_codebook && a.zero == b.zero && a.chunks == b.chunks;
 }
 
 void tile_panels(const Call& k, PanelRef a, PanelRef b, SumsReady done) {
-  const cpu::PackedLayout& l = a.w->layout;
   const ArenaScope own(k.arena);
-  const cpu::WidePanel wide_a = widened(k, a), wide_b = b.w != nullptr ? widened(k, b) : cpu::WidePanel{};
+  const CodePanel panel = code_panel(k, a, true);
+  const cpu::WidePanel wide_a = widened(k, panel),
+                       wide_b = b.w != nullptr ? widened(k, code_panel(k, b, true)) : cpu::WidePanel{};
   float* sums = k.arena.take<float>(tile_rows * 2 * panel_rows).data();
   float* second = b.w != nullptr ? sums + panel_rows : nullptr;
-  const Index terms = k.in.terms;
-  const cpu::QuantizedRows& q = k.in.with_sums(l.sets);
-  for (Index r = k.first * terms; r < k.end * terms; r += tile_rows) {
-    const Index m = std::min(tile_rows, k.end * terms - r);
-    k.context.kernels().dot_tile(l, wide_a, wide_b, q, r, m, sums);
+  const Index terms = k.in.terms, rows = k.rows() * terms;
+  for (Index r = 0; r < rows; r += tile_rows) {
+    const Index m = std::min(tile_rows, rows - r);
+    k.context.kernels().dot_tile(panel.layout, wide_a, wide_b, panel.x, panel.first + r, m, sums);
+    panel.add_lost(r, m, 2 * panel_rows, sums);
     const Index stride = join_terms(terms, m / terms, 2 * panel_rows, sums);
     if (second != nullptr) join_terms(terms, m / terms, 2 * panel_rows, second);
-    done({sums, stride, second, stride, r / terms, m / terms});
+    done({sums, stride, second, stride, k.first + r / terms, m / terms});
   }
 }
 
@@ -140,13 +219,14 @@ void tile_panels(const Call& k, PanelRef a, PanelRef b, SumsReady done) {
 void rounded_panel(const Call& k, PanelRef p, float* sums) {
   const cpu::PackedLayout& l = p.w->layout;
   const ArenaScope own(k.arena);
+  const std::uint8_t* data = dense_panel(k, p);
   std::uint16_t* scratch = k.arena.take<std::uint16_t>(rounded_chunks * cpu::chunk_cols * panel_rows).data();
   const Index pieces = (l.chunks + rounded_chunks - 1) / rounded_chunks;
   const cpu::RoundedRows& x = k.in.rounded;
   const Index stride = x.chunks * cpu::chunk_cols * cpu::rounded_rows;
   for (Index piece = 0; piece < pieces; ++piece) {  // of even sizes: a short one is mostly loads and stores of sums
     const Index chunk = piece * l.chunks / pieces, count = (piece + 1) * l.chunks / pieces - chunk;
-    k.context.kernels().round_panel(l, p.w->panel(p.index), chunk, count, scratch);
+    k.context.kernels().round_panel(l, data, chunk, count, scratch);
     k.context.kernels().dot_rounded({x.tiles + k.first / cpu::rounded_rows * stride +
                                          chunk * cpu::chunk_cols * cpu::rounded_rows,
                                      stride, scratch, 0, sums, panel_rows, k.rows(), 1, count, chunk > 0});
@@ -209,7 +289,7 @@ void panel_sums(Context& context, const InputRows& in, PanelRef a, PanelRef b, I
   const Call k{context, in, first, end, arena};
   if (b.w == nullptr) return one_panel(k, a, done);
   if (uses_rounded(in, *a.w) && uses_rounded(in, *b.w)) return rounded_panels(k, a, b, done);
-  if (alike(a.w->layout, b.w->layout) && uses_tiles(context, in, *a.w, k.rows() * in.terms))
+  if (alike(*a.w, *b.w) && uses_tiles(context, in, *a.w, k.rows() * in.terms))
     return tile_panels(k, a, b, done);
   const ArenaScope own(arena);
   float* kept = arena.take<float>(k.rows() * panel_rows).data();

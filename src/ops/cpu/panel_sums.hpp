@@ -6,6 +6,8 @@
 //   fast, few rows   codes straight from the panel: the weights are read once for up to four rows
 //   fast, more       panels are widened to bytes once per block of rows, then a register tile
 //   fast, many       panels are rounded to BF16 a few chunks at a time, then tiles of AMX
+// A bitmap panel is read as it is by few rows where a kernel can, else expanded into scratch before its path. Of one
+// in blocks the integer paths see the chunks that are there, with the activations of these; the others expand it.
 #pragma once
 
 #include "cpu/packed_impl.hpp"

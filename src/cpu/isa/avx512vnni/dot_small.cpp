@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decode kernels of packed codes for AVX-512 VNNI.
+// Decode kernels of packed codes, dense and sparse, for AVX-512 VNNI.
 #include <immintrin.h>
 #include <xsimd/xsimd.hpp>
 
@@ -15,4 +15,6 @@ namespace nibble::cpu::avx512vnni {
 #include "cpu/isa/for_codes.hpp"
 #include "cpu/isa/dot_codes.hpp"
 #include "cpu/isa/dot_small.hpp"
+#include "cpu/isa/avx512vnni/expand.hpp"
+#include "cpu/isa/dot_sparse.hpp"
 }  // namespace nibble::cpu::avx512vnni
