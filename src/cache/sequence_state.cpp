@@ -72,12 +72,9 @@ void SequenceState::reserve(Index count) {
     p.values.reserve(pages);
     const auto add = [&](std::vector<std::byte*>& list, bool value) {
       const std::size_t bytes = page_bytes(p, value);
-      while (list.size() < pages) {
-        auto* page = static_cast<std::byte*>(memory_->allocate(bytes, memory_alignment));
-        // Attention multiplies whole tiles: unwritten positions must hold numbers, not NaN patterns.
-        std::memset(page, 0, bytes);
-        list.push_back(page);
-      }
+      // What a page holds where nothing was written, attention reads into results that nobody looks at (tests fill
+      // pages with NaN). So pages are first touched by the workers that append to them.
+      while (list.size() < pages) list.push_back(static_cast<std::byte*>(memory_->allocate(bytes, memory_alignment)));
     };
     add(p.keys, false);
     add(p.values, true);
