@@ -13,7 +13,6 @@
 
 namespace nibble {
 
-using cpu::chunk_cols;
 using cpu::huge_page;
 using cpu::PackedLayout;
 using cpu::panel_rows;
