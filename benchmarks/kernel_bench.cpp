@@ -100,6 +100,11 @@ void measure(benchmark::State& state, const Row& row, ToHalfFn kernel) {
   std::vector<std::uint16_t> y(n);
   run_loop(state, row.context, {n * 6.0, n * 1.0}, [&] { kernel(x.data(), y.data(), n); });
 }
+void measure(benchmark::State& state, const Row& row, ToBytesFn kernel) {
+  const auto x = floats(n);
+  std::vector<std::int8_t> y(n);
+  run_loop(state, row.context, {n * 5.0, n * 2.0}, [&] { benchmark::DoNotOptimize(kernel(x.data(), y.data(), n)); });
+}
 void measure(benchmark::State& state, const Row& row, FromHalfFn kernel) {
   const std::vector<std::uint16_t> x(n, 0x3C00);
   auto y = floats(n);
@@ -288,6 +293,11 @@ void measure(benchmark::State& state, const Row& row, RoundHalvesFn kernel) {
   const std::vector<std::uint16_t> x(page * 16, 0x3C00);
   std::vector<std::uint16_t> out(2 * page * 16);
   run_loop(state, row.context, {page * 16 * 4.0, page * 16 * 1.0}, [&] { kernel(x.data(), 16, page, out.data()); });
+}
+void measure(benchmark::State& state, const Row& row, RoundBytesFn kernel) {
+  const std::vector<std::int8_t> x(page * 16, 1);
+  std::vector<std::uint16_t> out(2 * page * 16);
+  run_loop(state, row.context, {page * 16 * 3.0, page * 16 * 1.0}, [&] { kernel(x.data(), 16, page, out.data()); });
 }
 /// 512 rows of a layer: they pass through L1, the panel's columns stay there.
 void measure(benchmark::State& state, const Row& row, DotRoundedFn kernel) {

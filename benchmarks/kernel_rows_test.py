@@ -14,8 +14,9 @@ def main():
     with open(sys.argv[2], encoding="utf-8") as file:
         lines = {f"{isa}/{kernel}" for isa, kernel in re.findall(r"^NIBBLE_CPU_KERNEL\((\w+), (\w+)\)", file.read(), re.M)}
     done = run("--benchmark_list_tests")
-    rows = {"/".join(row.split("/")[:2]) for row in done.stdout.decode().split()}
-    absent = {line.split(": ")[1] for line in done.stderr.decode().splitlines() if line.startswith("not here: ")}
+    listed = done.stdout.decode().replace("neon-", "neon_"), done.stderr.decode().replace("neon-", "neon_")
+    rows = {"/".join(row.split("/")[:2]) for row in listed[0].split()}
+    absent = {line.split(": ")[1] for line in listed[1].splitlines() if line.startswith("not here: ")}
     problems = [f"{name}: no row" for name in sorted(lines - rows - absent)]
     problems += [f"{name}: not in the list" for name in sorted((rows | absent) - lines)]
     isas = {row.split("/")[0] for row in rows}
