@@ -4,13 +4,10 @@
 #include <cstring>
 #include <numeric>
 
-#include "cpu/dispatch.hpp"
-#include "cpu/kernel_table.hpp"
 #include "nibble/core/float_types.hpp"
 #include "nibble/ops/attention/attention.hpp"
-#include "support/catch.hpp"
-#include "support/guarded.hpp"
 #include "support/kv_pages.hpp"
+#include "support/tiles.hpp"
 #include "support/tolerance.hpp"
 
 using namespace nibble;
@@ -20,18 +17,6 @@ namespace {
 
 using Tokens = Tensor<float, 3>;
 constexpr float scale = 0.25f;  // keeps a query a BF16 number
-
-bool has_tiles() {
-  if (cpu::kernels_of(cpu::available_isas().back()).dot_rounded != nullptr) return true;
-  WARN("skipped: this processor has no AMX, and the build does not emulate it");
-  return false;
-}
-
-ContextOptions with_tiles(Index threads) {
-  ContextOptions o = on(cpu::available_isas().back(), threads);
-  o.batch_invariant = false;
-  return o;
-}
 
 /// BF16 numbers that FP16 holds too.
 Tokens rounded_tokens(Index tokens, Index heads, Index dim, std::uint32_t seed) {

@@ -5,13 +5,10 @@
 #include <cstring>
 #include <limits>
 
-#include "cpu/dispatch.hpp"
-#include "cpu/kernel_table.hpp"
 #include "nibble/backend/packed_matrix.hpp"
 #include "nibble/core/float_types.hpp"
 #include "nibble/ops/linear.hpp"
-#include "support/catch.hpp"
-#include "support/guarded.hpp"
+#include "support/tiles.hpp"
 #include "support/tolerance.hpp"
 #include "support/weights.hpp"
 
@@ -20,19 +17,6 @@ using namespace nibble::test;
 using Packed = PackedMatrix<cpu::Backend>;
 
 namespace {
-
-bool has_tiles() {
-  if (cpu::kernels_of(cpu::available_isas().back()).dot_rounded != nullptr) return true;
-  WARN("skipped: this processor has no AMX, and the build does not emulate it");
-  return false;
-}
-
-/// The default of a user: batches may change bits.
-ContextOptions with_tiles(Index threads) {
-  ContextOptions o = on(cpu::available_isas().back(), threads);
-  o.batch_invariant = false;
-  return o;
-}
 
 double rounded(float v) { return double(float(bfloat16(v))); }
 
