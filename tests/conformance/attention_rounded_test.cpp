@@ -103,6 +103,7 @@ TEST_CASE("attention on BF16 tiles agrees with its reference and does not depend
   SECTION("one head of 128, few tokens") { check({DType::f16, 1, 128, 128}, 45, 1, CausalMask{}, NoHook{}); }
   SECTION("values narrower than keys") { check({DType::f16, 2, 96, 32}, 290, 8, CausalMask{}, NoHook{}); }
   SECTION("INT8 cache") { check({DType::i8, 3, 64, 96}, 600, 3, CausalMask{}, NoHook{}); }
+  SECTION("window over an INT8 cache") { check({DType::i8, 2, 64, 64}, 530, 2, CausalMask{} & SlidingWindow{50}, NoHook{}); }
   SECTION("window") { check({DType::f16, 2, 64, 64}, 530, 2, CausalMask{} & SlidingWindow{50}, NoHook{}); }
   SECTION("soft cap") { check({DType::f16, 1, 256, 256}, 80, 4, CausalMask{}, SoftCap{2.0f}); }
   SECTION("no mask") { check({DType::f16, 2, 32, 32}, 300, 2, NoMask{}, NoHook{}); }
