@@ -37,8 +37,23 @@ struct Row {
   const KernelTable& table() const { return context.kernels(); }
 };
 
-std::vector<float> floats(Index count) {
-  std::vector<float> v(static_cast<std::size_t>(count));
+/// Whole cache lines, as kernels get them.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t alignment{memory_alignment};
+  LineAllocator() = default;
+  template <class U>
+  LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(std::size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), alignment)); }
+  void deallocate(T* p, std::size_t) { ::operator delete(p, alignment); }
+  bool operator==(const LineAllocator&) const = default;
+};
+template <class T>
+using Lines = std::vector<T, LineAllocator<T>>;
+
+Lines<float> floats(Index count) {
+  Lines<float> v(static_cast<std::size_t>(count));
   fill_normal(v);
   return v;
 }
@@ -87,26 +102,26 @@ void measure(benchmark::State& state, const Row& row, RopeAnglesFn kernel) {
 }
 void measure(benchmark::State& state, const Row& row, RopeHalvesFn kernel) {
   auto a = floats(n), b = floats(n);
-  const std::vector<float> c(n, 1.0f), s(n, 0.0f);
+  const Lines<float> c(n, 1.0f), s(n, 0.0f);
   run_loop(state, row.context, elements(6, 6), [&] { kernel(a.data(), b.data(), c.data(), s.data(), n); });
 }
 void measure(benchmark::State& state, const Row& row, RopeNeighboursFn kernel) {
   auto x = floats(2 * n);
-  const std::vector<float> c(n, 1.0f), s(n, 0.0f);
+  const Lines<float> c(n, 1.0f), s(n, 0.0f);
   run_loop(state, row.context, elements(6, 6), [&] { kernel(x.data(), c.data(), s.data(), n); });
 }
 void measure(benchmark::State& state, const Row& row, ToHalfFn kernel) {
   const auto x = floats(n);
-  std::vector<std::uint16_t> y(n);
+  Lines<std::uint16_t> y(n);
   run_loop(state, row.context, {n * 6.0, n * 1.0}, [&] { kernel(x.data(), y.data(), n); });
 }
 void measure(benchmark::State& state, const Row& row, ToBytesFn kernel) {
   const auto x = floats(n);
-  std::vector<std::int8_t> y(n);
+  Lines<std::int8_t> y(n);
   run_loop(state, row.context, {n * 5.0, n * 2.0}, [&] { benchmark::DoNotOptimize(kernel(x.data(), y.data(), n)); });
 }
 void measure(benchmark::State& state, const Row& row, FromHalfFn kernel) {
-  const std::vector<std::uint16_t> x(n, 0x3C00);
+  const Lines<std::uint16_t> x(n, 0x3C00);
   auto y = floats(n);
   run_loop(state, row.context, {n * 6.0, n * 1.0}, [&] { kernel(x.data(), y.data(), n); });
 }
@@ -143,16 +158,16 @@ void measure(benchmark::State& state, const Row& row, ProbeFn kernel) {
   run_loop(state, row.context, {0, ops, Level::cache, arithmetic}, [&] { kernel(1000, &sum); });
 }
 void measure(benchmark::State& state, const Row& row, ProbeReadFn kernel) {
-  const std::vector<std::uint32_t> words(cache_bytes / 4, 1);
+  const Lines<std::uint32_t> words(cache_bytes / 4, 1);
   run_loop(state, row.context, {double(cache_bytes)},
            [&] { benchmark::DoNotOptimize(kernel(words.data(), static_cast<Index>(words.size()))); });
 }
 
 /// Activations as integer kernels read them.
 struct Activations {
-  std::vector<float> x = floats(tile_rows * cols), scale, scaled_sum;
-  std::vector<std::int8_t> q;
-  std::vector<std::int32_t> sum;
+  Lines<float> x = floats(tile_rows * cols), scale, scaled_sum;
+  Lines<std::int8_t> q;
+  Lines<std::int32_t> sum;
   QuantizedRows rows{};
 
   Activations(const PackedLayout& l, QuantizeRowFn quantize) {
@@ -227,7 +242,7 @@ void measure(benchmark::State& state, const Row& row, DequantizeFn kernel) {
 void measure(benchmark::State& state, const Row& row, DotSmallFn kernel) {
   Panels& panels = panels_of(row, memory_bytes);
   const Activations a(panels.layout(), row.table().quantize_row);
-  std::vector<float> c(4 * panel_rows);
+  Lines<float> c(4 * panel_rows);
   run_loop(state, row.context, {panels.panel_bytes(), 2 * weights, Level::memory, Arithmetic::int8},
            [&] { kernel(panels.layout(), panels.next(), a.rows, 0, 1, c.data()); });
 }
@@ -235,15 +250,15 @@ void measure(benchmark::State& state, const Row& row, DotSmallFn kernel) {
 void measure(benchmark::State& state, const Row& row, ExpandPanelFn kernel) {
   Panels& panels = panels_of(row, 0);
   const PackedLayout& l = panels.layout();
-  std::vector<std::uint8_t> out(static_cast<std::size_t>(l.panel_bytes));
+  Lines<std::uint8_t> out(static_cast<std::size_t>(l.panel_bytes));
   run_loop(state, row.context, {panels.panel_bytes() + double(l.panel_bytes)},
            [&] { kernel(l, panels.next(), out.data()); });
 }
 
 /// Room for a widened panel.
 struct Wide {
-  std::vector<std::uint8_t> codes;
-  std::vector<float> scales, mins;
+  Lines<std::uint8_t> codes;
+  Lines<float> scales, mins;
   WidePanel panel{};
   explicit Wide(const PackedLayout& l) {
     codes.resize(static_cast<std::size_t>(l.chunks * chunk_cols * panel_rows));
@@ -266,7 +281,7 @@ void measure(benchmark::State& state, const Row& row, DotTileFn kernel) {
   Wide a(l), b(l);
   row.table().widen(l, panels.next(), a.panel);
   row.table().widen(l, panels.next(), b.panel);
-  std::vector<float> c(tile_rows * 2 * panel_rows);
+  Lines<float> c(tile_rows * 2 * panel_rows);
   run_loop(state, row.context, {0, 2 * 2 * weights * tile_rows, Level::cache, Arithmetic::int8},
            [&] { kernel(l, a.panel, b.panel, activations.rows, 0, tile_rows, c.data()); });
 }
@@ -274,7 +289,7 @@ void measure(benchmark::State& state, const Row& row, DotTileFn kernel) {
 
 void measure(benchmark::State& state, const Row& row, RoundRowFn kernel) {
   const auto x = floats(cols);
-  std::vector<std::uint16_t> tiles(rounded_rows * cols);
+  Lines<std::uint16_t> tiles(rounded_rows * cols);
   run_loop(state, row.context, {cols * 6.0, cols * 1.0},
            [&] { kernel(x.data(), cols, 0, {tiles.data(), cols / chunk_cols}); });
 }
@@ -282,7 +297,7 @@ void measure(benchmark::State& state, const Row& row, RoundPanelFn kernel) {
   Panels& panels = panels_of(row, 0);
   const PackedLayout& l = panels.layout();
   constexpr Index pieces = 8;  // chunks, as linear layers call it
-  std::vector<std::uint16_t> out(pieces * chunk_cols * panel_rows);
+  Lines<std::uint16_t> out(pieces * chunk_cols * panel_rows);
   run_loop(state, row.context, {panels.panel_bytes(), 2 * weights}, [&] {
     const std::uint8_t* panel = panels.next();
     for (Index c = 0; c < l.chunks; c += pieces) kernel(l, panel, c, pieces, out.data());
@@ -290,22 +305,24 @@ void measure(benchmark::State& state, const Row& row, RoundPanelFn kernel) {
 }
 /// The 256 values of a page, 16 features wide.
 void measure(benchmark::State& state, const Row& row, RoundHalvesFn kernel) {
-  const std::vector<std::uint16_t> x(page * 16, 0x3C00);
-  std::vector<std::uint16_t> out(2 * page * 16);
+  const Lines<std::uint16_t> x(page * 16, 0x3C00);
+  Lines<std::uint16_t> out(2 * page * 16);
   run_loop(state, row.context, {page * 16 * 4.0, page * 16 * 1.0}, [&] { kernel(x.data(), 16, page, out.data()); });
 }
 void measure(benchmark::State& state, const Row& row, RoundBytesFn kernel) {
-  const std::vector<std::int8_t> x(page * 16, 1);
-  std::vector<std::uint16_t> out(2 * page * 16);
+  const Lines<std::int8_t> x(page * 16, 1);
+  Lines<std::uint16_t> out(2 * page * 16);
   run_loop(state, row.context, {page * 16 * 3.0, page * 16 * 1.0}, [&] { kernel(x.data(), 16, page, out.data()); });
 }
-/// 512 rows of a layer: they pass through L1, the panel's columns stay there.
+/// A piece of a layer: 32 rows stay in L1, the columns of 16 panels pass through it.
 void measure(benchmark::State& state, const Row& row, DotRoundedFn kernel) {
-  constexpr Index m = 512, chunks = 10, tile = rounded_rows * chunk_cols;
-  const std::vector<std::uint16_t> a(m * chunks * chunk_cols, 0x3F80), b(2 * tile * chunks, 0x3F80);
-  auto c = floats(m * panel_rows);
-  const RoundedProduct p{a.data(), chunks * tile, b.data(), 0, c.data(), panel_rows, m, 1, chunks, false};
-  run_loop(state, row.context, {0, 2.0 * m * panel_rows * chunks * chunk_cols, Level::cache, Arithmetic::bfloat16},
+  constexpr Index m = 32, panels = 16, chunks = 8, tile = rounded_rows * chunk_cols;
+  const Lines<std::uint16_t> a(m * chunks * chunk_cols, 0x3F80), b(panels * 2 * tile * chunks, 0x3F80);
+  auto c = floats(panels * m * panel_rows);
+  const RoundedProduct p{a.data(), chunks * tile, b.data(), 2 * tile * chunks,
+                         c.data(), panel_rows, m * panel_rows, 0, m, panels, chunks, true};
+  run_loop(state, row.context,
+           {0, 2.0 * m * panels * panel_rows * chunks * chunk_cols, Level::cache, Arithmetic::bfloat16},
            [&] { kernel(p); });
 }
 

@@ -64,14 +64,15 @@ struct RoundedRows {
   i64 chunks;
 };
 
-/// c[m, 32 panels] (+)= rounded rows times rounded panels. c has room for whole tiles of 16 rows.
+/// Sums (+)= rounded rows times rounded panels: row 32 g + i, output j of panel p at
+/// c[g * c_block + p * c_panel + i * c_stride + j]. c has room for whole tiles of 16 rows.
 struct RoundedProduct {
   const std::uint16_t* a;  ///< first tile
   i64 a_stride;            ///< elements from 16 rows to the next 16
   const std::uint16_t* b;  ///< [chunks][2][512]
   i64 b_stride;            ///< elements from a panel to the next
   float* c;
-  i64 c_stride;
+  i64 c_stride, c_panel, c_block;
   i64 m, panels, chunks;
   bool accumulate;
 };

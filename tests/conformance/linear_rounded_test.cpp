@@ -142,7 +142,7 @@ TEST_CASE("tile products have the bits that the manual defines", "[linear][amx]"
             for (Index chunk = 0; chunk < chunks; ++chunk)
               reference_tile(a.data() + (g * chunks + chunk) * tile, b.data() + (2 * chunk + half) * tile,
                              expected.data() + g * 16 * 32 + half * 16, 32);
-        k.dot_rounded({a.data(), chunks * tile, b.data(), 0, c.data(), 32, m, 1, chunks, accumulate});
+        k.dot_rounded({a.data(), chunks * tile, b.data(), 0, c.data(), 32, 0, 32 * 32, m, 1, chunks, accumulate});
         REQUIRE(std::memcmp(c.data(), expected.data(), static_cast<std::size_t>(m * 32) * sizeof(float)) == 0);
       }
     }

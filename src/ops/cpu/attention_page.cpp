@@ -100,8 +100,8 @@ void PageProducts::score(const PageData& page, const KeyRange& range, Index rows
   for (Index b = 0; b < blocks; ++b)
     round_right_side(data + b * kv_block_keys * dim * element, kv_block_keys, dim,
                      right_ + b / 2 * chunks * 2 * tile + b % 2 * tile);
-  k.dot_rounded({query_tiles_.tiles, chunks * tile, right_, chunks * 2 * tile, scores_ + range.begin, page_keys, rows,
-                 panels, chunks, false});
+  k.dot_rounded({query_tiles_.tiles, chunks * tile, right_, chunks * 2 * tile, scores_ + range.begin, page_keys,
+                 cpu::panel_rows, 2 * cpu::rounded_rows * page_keys, rows, panels, chunks, false});
   if (page.keys.scales != nullptr) scale_columns(page.keys.scales, range, rows);
 }
 
@@ -128,8 +128,8 @@ void PageProducts::weigh(const PageData& page, const KeyRange& range, Index rows
   }
   for (Index f = 0; f < dim; f += kv_block_keys)
     round_right_side(data + f * element, dim, keys, right_ + f / 32 * chunks * 2 * tile + f % 32 / 16 * tile);
-  k.dot_rounded({weights.tiles, chunks * tile, right_, chunks * 2 * tile, out.values, dim, rows,
-                 dim / cpu::chunk_cols, chunks, false});
+  k.dot_rounded({weights.tiles, chunks * tile, right_, chunks * 2 * tile, out.values, dim, cpu::panel_rows,
+                 2 * cpu::rounded_rows * dim, rows, dim / cpu::chunk_cols, chunks, false});
 }
 
 }  // namespace nibble::cpu_ops

@@ -26,6 +26,25 @@ struct Split {
   Index panels_per_task, rows_per_task, row_tasks;
 };
 
+/// Panels per task of rounded products: the fewest rounds of tasks on all threads, weighed with what each reads again.
+Index rounded_split(std::span<const RegionOutput> outputs, const Split& s, Index threads) {
+  const RegionOutput& o = outputs.front();
+  const Index weights = o.up != nullptr ? 2 : 1;
+  const double reread = reread_cost(s.rows_per_task, o.w->layout.cols);
+  Index best = 1;
+  double least = 0;
+  for (Index p = 1; p <= rounded_together(s.rows_per_task, o.w->layout.cols, weights); ++p) {
+    Index tasks = 0;
+    for (const RegionOutput& each : outputs) tasks += (panels_of(each) + p - 1) / p * s.row_tasks;
+    if (p > 1 && tasks < 3 * threads) break;  // one who is late must find help
+    const double cost = double((tasks + threads - 1) / threads) * (double(p * weights) + reread);
+    if (p > 1 && cost >= least) continue;
+    best = p;
+    least = cost;
+  }
+  return best;
+}
+
 /// Every worker gets at least 4 tasks, so that one who is late can be helped, and about 32 where they are large.
 Split split_work(const Context& context, std::span<const RegionOutput> outputs, Index rows, const InputNeeds& needs) {
   Split s{};
@@ -44,6 +63,7 @@ Split split_work(const Context& context, std::span<const RegionOutput> outputs, 
   const Index least = 1 + std::min(task_ops / std::max<Index>(1, ops), task_bytes / std::max<Index>(1, bytes));
   const Index most = std::max<Index>(1, panels * s.row_tasks / (4 * threads));
   s.panels_per_task = std::min(most, std::max(least, panels * s.row_tasks / (32 * threads)));
+  if (needs.rounded) s.panels_per_task = rounded_split(outputs, s, threads);
   if (threads == 1) s.panels_per_task = std::max<Index>(1, panels);
   if (weights == 1 && !needs.rounded && uses_tiles(context, {}, *o.w, s.rows_per_task * terms))
     s.panels_per_task = (s.panels_per_task + 1) / 2 * 2;  // a tile covers two panels
@@ -82,17 +102,11 @@ class Region {
 
   void run_task(const RegionOutput& o, Index panel, Index first, Index end, Index worker) {
     const InputRows& in = input_.ready(first, end, worker);
-    const Index last = std::min(panels_of(o), panel + split_.panels_per_task);
-    const Index step = o.up == nullptr && uses_tiles(context_, in, *o.w, (end - first) * in.terms) ? 2 : 1;
-    for (; panel < last; panel += step) {
-      PanelRef second{o.up, panel};
-      if (step == 2 && panel + 1 < last) second = {o.w, panel + 1};
-      panel_sums(context_, in, {o.w, panel}, second, first, end, worker, [&](const PanelSums& s) {
-        if (o.up != nullptr) return finish_gated(o, panel, s);
-        finish(o, panel, s.a, s.a_stride, s.row, s.rows);
-        if (s.b != nullptr) finish(o, panel + 1, s.b, s.b_stride, s.row, s.rows);
-      });
-    }
+    const PanelRange panels{panel, std::min(panels_of(o), panel + split_.panels_per_task)};
+    panel_sums(context_, in, *o.w, o.up, panels, {first, end}, worker, [&](Index at, const PanelSums& s) {
+      if (o.up != nullptr) finish_gated(o, at, s);
+      else finish(o, at, s.a, s.a_stride, s.row, s.rows);
+    });
   }
 
   static Index width(const RegionOutput& o, Index panel) noexcept {

@@ -21,9 +21,17 @@ namespace {
 constexpr Index small_rows = 4;    ///< up to here codes are not widened
 constexpr Index tile_rows = 6;
 constexpr Index many_rows = 8;     ///< beyond, rounding a panel pays
-/// Rounded at a time: 320 columns x 32 rows x 2 bytes, which stay in L1 while activations pass through it.
-constexpr Index rounded_chunks = 10;
+/// Rounded at a time. Of one panel 320 columns (20 KiB) stay in L1 while all rows pass through it. Of up to 16 panels
+/// 256 columns (256 KiB) and the sums pass through L1, beside 32 rows; rows that L2 cannot hold are read once for all.
+constexpr Index one_chunks = 10, together_chunks = 8;
+constexpr Index block_rows = 2 * cpu::rounded_rows;
 constexpr Index float_chunks = 4;  ///< chunks dequantized at a time: 128 columns x 32 rows x 4 bytes, in L1
+
+struct PanelRef {
+  const PackedImpl* w = nullptr;  ///< null: no panel
+  Index index = 0;
+};
+using SumsReady = FunctionRef<void(const PanelSums&)>;
 
 struct Call {
   Context& context;
@@ -215,32 +223,48 @@ void tile_panels(const Call& k, PanelRef a, PanelRef b, SumsReady done) {
   }
 }
 
-/// sums[whole tiles of rows][32], rounding a few chunks at a time.
-void rounded_panel(const Call& k, PanelRef p, float* sums) {
-  const cpu::PackedLayout& l = p.w->layout;
+/// Panels [panel, panel + n) of w, and of up beside it, each rounded once for all rows, a few chunks at a time.
+void rounded_sums(const Call& k, const PackedImpl& w, const PackedImpl* up, Index panel, Index n, PanelReady done) {
   const ArenaScope own(k.arena);
-  const std::uint8_t* data = dense_panel(k, p);
-  std::uint16_t* scratch = k.arena.take<std::uint16_t>(rounded_chunks * cpu::chunk_cols * panel_rows).data();
-  const Index pieces = (l.chunks + rounded_chunks - 1) / rounded_chunks;
+  const Index panels = up != nullptr ? 2 * n : n, chunks = w.layout.chunks, rows = k.rows();
+  const bool together = n > 1;
+  const Index panels_per_call = together ? panels : 1, rows_per_call = together ? block_rows : rows;
+  const Index most = together ? together_chunks : one_chunks, pieces = (chunks + most - 1) / most;
+  constexpr Index chunk_elements = cpu::chunk_cols * panel_rows, block = block_rows * panel_rows;
+  const auto layout = [&](Index i) -> const cpu::PackedLayout& { return (i < n ? w : *up).layout; };
+  const std::uint8_t** data = k.arena.take<const std::uint8_t*>(panels).data();
+  for (Index i = 0; i < panels; ++i)
+    data[i] = dense_panel(k, i < n ? PanelRef{&w, panel + i} : PanelRef{up, panel + i - n});
+  std::uint16_t* scratch = k.arena.take<std::uint16_t>(panels_per_call * most * chunk_elements).data();
+  const Index blocks = (rows + block_rows - 1) / block_rows;
+  float* sums = k.arena.take<float>(blocks * panels * block).data();  // [blocks][panels][32][32]
   const cpu::RoundedRows& x = k.in.rounded;
   const Index stride = x.chunks * cpu::chunk_cols * cpu::rounded_rows;
-  for (Index piece = 0; piece < pieces; ++piece) {  // of even sizes: a short one is mostly loads and stores of sums
-    const Index chunk = piece * l.chunks / pieces, count = (piece + 1) * l.chunks / pieces - chunk;
-    k.context.kernels().round_panel(l, data, chunk, count, scratch);
-    k.context.kernels().dot_rounded({x.tiles + k.first / cpu::rounded_rows * stride +
-                                         chunk * cpu::chunk_cols * cpu::rounded_rows,
-                                     stride, scratch, 0, sums, panel_rows, k.rows(), 1, count, chunk > 0});
-  }
-}
+  const cpu::KernelTable& kernels = k.context.kernels();
 
-void rounded_panels(const Call& k, PanelRef a, PanelRef b, SumsReady done) {
-  const ArenaScope own(k.arena);
-  const Index whole = (k.rows() + cpu::rounded_rows - 1) / cpu::rounded_rows * cpu::rounded_rows;
-  float* sums = k.arena.take<float>(whole * panel_rows).data();
-  float* second = b.w != nullptr ? k.arena.take<float>(whole * panel_rows).data() : nullptr;
-  rounded_panel(k, a, sums);
-  if (second != nullptr) rounded_panel(k, b, second);
-  done({sums, panel_rows, second, panel_rows, k.first, k.rows()});
+  const auto finish = [&](Index first, Index end) {
+    for (Index r = first; r < end; r += block_rows)
+      for (Index i = 0; i < n; ++i) {
+        float* a = sums + (r / block_rows * panels + i) * block;
+        done(panel + i, {a, panel_rows, up != nullptr ? a + n * block : nullptr, panel_rows, k.first + r,
+                         std::min(block_rows, end - r)});
+      }
+  };
+  for (Index piece = 0; piece < pieces; ++piece) {  // of even sizes: a short one is mostly loads and stores of sums
+    const Index chunk = piece * chunks / pieces, count = (piece + 1) * chunks / pieces - chunk;
+    for (Index i = 0; i < panels; i += panels_per_call) {
+      for (Index j = 0; j < panels_per_call; ++j)
+        kernels.round_panel(layout(i + j), data[i + j], chunk, count, scratch + j * count * chunk_elements);
+      for (Index r = 0; r < rows; r += rows_per_call) {
+        const Index end = std::min(rows, r + rows_per_call);
+        kernels.dot_rounded({x.tiles + (k.first + r) / cpu::rounded_rows * stride +
+                                 chunk * cpu::chunk_cols * cpu::rounded_rows,
+                             stride, scratch, count * chunk_elements, sums + (r / block_rows * panels + i) * block,
+                             panel_rows, block, panels * block, end - r, panels_per_call, count, chunk > 0});
+        if (piece + 1 == pieces && i + panels_per_call == panels) finish(r, end);
+      }
+    }
+  }
 }
 
 /// Other dense weights would lose bits that the fast mode promises to keep.
@@ -256,7 +280,8 @@ bool uses_codes(const Context& context, const PackedImpl& w) noexcept {
 
 /// One panel by its own path.
 void one_panel(const Call& k, PanelRef p, SumsReady done) {
-  if (uses_rounded(k.in, *p.w)) return rounded_panels(k, p, {}, done);
+  if (uses_rounded(k.in, *p.w))
+    return rounded_sums(k, *p.w, nullptr, p.index, 1, [&](Index, const PanelSums& s) { done(s); });
   if (uses_tiles(k.context, k.in, *p.w, k.rows() * k.in.terms)) return tile_panels(k, p, {}, done);
   if (uses_codes(k.context, *p.w)) return small_panel(k, p, done);
   const ArenaScope own(k.arena);
@@ -269,6 +294,19 @@ void one_panel(const Call& k, PanelRef p, SumsReady done) {
   done({sums, panel_rows, nullptr, 0, k.first, k.rows()});
 }
 
+void two_panels(const Call& k, PanelRef a, PanelRef b, SumsReady done) {
+  if (alike(*a.w, *b.w) && uses_tiles(k.context, k.in, *a.w, k.rows() * k.in.terms)) return tile_panels(k, a, b, done);
+  const ArenaScope own(k.arena);
+  float* kept = k.arena.take<float>(k.rows() * panel_rows).data();
+  one_panel(k, a, [&](const PanelSums& s) {
+    for (Index r = 0; r < s.rows; ++r)
+      std::copy_n(s.a + r * s.a_stride, panel_rows, kept + (s.row - k.first + r) * panel_rows);
+  });
+  one_panel(k, b, [&](const PanelSums& s) {
+    done({kept + (s.row - k.first) * panel_rows, panel_rows, s.a, s.a_stride, s.row, s.rows});
+  });
+}
+
 }  // namespace
 
 ProductPath path_of(const Context& context, const PackedImpl& w, Index rows, bool refined) noexcept {
@@ -278,28 +316,45 @@ ProductPath path_of(const Context& context, const PackedImpl& w, Index rows, boo
   return uses_codes(context, w) ? ProductPath::codes : ProductPath::floats;
 }
 
+double reread_cost(Index rows, Index cols) noexcept {
+  const Index bytes = rows * cols * 2;
+  return bytes <= 640 * 1024 ? 0.0 : bytes <= 1600 * 1024 ? 0.25 : 1.0;
+}
+
+Index rounded_together(Index rows, Index cols, Index weights) noexcept {
+  return reread_cost(rows, cols) > 0 ? 16 / weights : 1;
+}
+
 bool uses_tiles(const Context& context, const InputRows& in, const PackedImpl& w, Index rows) noexcept {
   return rows > small_rows && uses_codes(context, w) && !uses_rounded(in, w) &&
          context.kernels().dot_tile != nullptr;
 }
 
-void panel_sums(Context& context, const InputRows& in, PanelRef a, PanelRef b, Index first, Index end,
-                Index worker, SumsReady done) {
-  Arena& arena = context.worker_arena(worker);
-  const Call k{context, in, first, end, arena};
-  if (b.w == nullptr) return one_panel(k, a, done);
-  if (uses_rounded(in, *a.w) && uses_rounded(in, *b.w)) return rounded_panels(k, a, b, done);
-  if (alike(*a.w, *b.w) && uses_tiles(context, in, *a.w, k.rows() * in.terms))
-    return tile_panels(k, a, b, done);
-  const ArenaScope own(arena);
-  float* kept = arena.take<float>(k.rows() * panel_rows).data();
-  one_panel(k, a, [&](const PanelSums& s) {
-    for (Index r = 0; r < s.rows; ++r)
-      std::copy_n(s.a + r * s.a_stride, panel_rows, kept + (s.row - first + r) * panel_rows);
-  });
-  one_panel(k, b, [&](const PanelSums& s) {
-    done({kept + (s.row - first) * panel_rows, panel_rows, s.a, s.a_stride, s.row, s.rows});
-  });
+void panel_sums(Context& context, const InputRows& in, const PackedImpl& w, const PackedImpl* up, PanelRange panels,
+                RowRange rows, Index worker, PanelReady done) {
+  const Call k{context, in, rows.first, rows.end, context.worker_arena(worker)};
+  if (uses_rounded(in, w) && (up == nullptr || uses_rounded(in, *up))) {
+    const Index most = rounded_together(k.rows(), w.layout.cols, up != nullptr ? 2 : 1);
+    for (Index panel = panels.first; panel < panels.end; panel += most)
+      rounded_sums(k, w, up, panel, std::min(most, panels.end - panel), done);
+    return;
+  }
+  const bool pairs = alike(w, w) && uses_tiles(context, in, w, k.rows() * in.terms);
+  for (Index panel = panels.first; panel < panels.end; ++panel) {
+    const PanelRef one{&w, panel};
+    const auto ready = [&](const PanelSums& s) { done(panel, s); };
+    if (up != nullptr) {
+      two_panels(k, one, {up, panel}, ready);
+    } else if (pairs && panel + 1 < panels.end) {
+      tile_panels(k, one, {&w, panel + 1}, [&](const PanelSums& s) {
+        done(panel, {s.a, s.a_stride, nullptr, 0, s.row, s.rows});
+        done(panel + 1, {s.b, s.b_stride, nullptr, 0, s.row, s.rows});
+      });
+      ++panel;
+    } else {
+      one_panel(k, one, ready);
+    }
+  }
 }
 
 }  // namespace nibble::cpu_ops

@@ -5,7 +5,7 @@
 //   exact or dense   panels as floats, FP32 FMA chains (many rows with dense weights in the fast mode: oneDNN)
 //   fast, few rows   codes straight from the panel: the weights are read once for up to four rows
 //   fast, more       panels are widened to bytes once per block of rows, then a register tile
-//   fast, many       panels are rounded to BF16 a few chunks at a time, then tiles of AMX
+//   fast, many       several panels are rounded to BF16 a few chunks at a time, then tiles of AMX
 // A bitmap panel is read as it is by few rows where a kernel can, else expanded into scratch before its path. Of one
 // in blocks the integer paths see the chunks that are there, with the activations of these; the others expand it.
 #pragma once
@@ -26,25 +26,34 @@ enum class ProductPath {
 };
 ProductPath path_of(const Context& context, const PackedImpl& w, Index rows, bool refined) noexcept;
 
-struct PanelRef {
-  const PackedImpl* w = nullptr;  ///< null: no panel
-  Index index = 0;
-};
-
-/// Sums of rows [row, row + rows): a[i * a_stride + c] is row i, output c of the first panel, b of the second.
+/// Sums of rows [row, row + rows): a[i * a_stride + c] is row i, output c of w's panel, b of up's.
 struct PanelSums {
   float* a;
   Index a_stride;
-  float* b;  ///< null without a second panel
+  float* b;  ///< null without up
   Index b_stride;
   Index row, rows;
 };
-using SumsReady = FunctionRef<void(const PanelSums&)>;
+using PanelReady = FunctionRef<void(Index panel, const PanelSums&)>;
 
-/// Calls done with the sums of rows [first, end), in ascending pieces. `in` has what the weights' paths read. Both
-/// panels have the same columns.
-void panel_sums(Context& context, const InputRows& in, PanelRef a, PanelRef b, Index first, Index end,
-                Index worker, SumsReady done);
+struct PanelRange {
+  Index first, end;
+};
+struct RowRange {
+  Index first, end;
+};
+
+/// Calls done with the sums of rows [rows.first, rows.end), piece by piece, of every panel of w, and of up's of the
+/// same number unless up is null. The first row is the first of a tile where products are rounded. `in` has what the
+/// weights' paths read; both weights have the same shape.
+void panel_sums(Context& context, const InputRows& in, const PackedImpl& w, const PackedImpl* up, PanelRange panels,
+                RowRange rows, Index worker, PanelReady done);
+
+/// What reading so many rounded activations takes, in units of a panel's product with them: nothing from a free L2 of
+/// 2 MiB, as much again from L3. Measured.
+double reread_cost(Index rows, Index cols) noexcept;
+/// Panels of each of 1 or 2 weights that then share a reading at most.
+Index rounded_together(Index rows, Index cols, Index weights) noexcept;
 
 /// Whether panel_sums would use register tiles for so many rows of a weight's codes: pairs of panels and large tasks
 /// then pay.

@@ -124,11 +124,12 @@ void round_bytes(const std::int8_t* x, i64 stride, i64 rows, std::uint16_t* out)
   round_elements(x, stride, rows, out);
 }
 
-/// 32 rows (16 where `two` is false) times a panel, from and into c.
+/// 32 rows (16 where `two` is false) times a panel, from and into c. `next` are the sums wanted after these: from L2
+/// they take as long to load as some chunks to multiply.
 template <bool two>
 static inline void dot_group([[maybe_unused]] Tiles& tiles, const RoundedProduct& p, const std::uint16_t* a0,
-                             const std::uint16_t* b, float* c0) {
-  constexpr i64 line = 64;
+                             const std::uint16_t* b, float* c0, const float* next) {
+  constexpr i64 line = 64, rows_ahead = 4;
   const i64 row = p.c_stride * static_cast<i64>(sizeof(float));
   float* c1 = c0 + tile_rows * p.c_stride;
   const std::uint16_t* a1 = a0 + p.a_stride;
@@ -145,6 +146,7 @@ static inline void dot_group([[maybe_unused]] Tiles& tiles, const RoundedProduct
     NIBBLE_TILE_ZERO(2);
     NIBBLE_TILE_ZERO(3);
   }
+  const i64 ahead = p.accumulate ? 2 * tile_rows / rows_ahead : 0;  // chunks that prefetch
   for (i64 chunk = 0; chunk < p.chunks; ++chunk, a0 += tile_elements, a1 += tile_elements, b += 2 * tile_elements) {
     NIBBLE_TILE_LOAD(4, a0, line);
     NIBBLE_TILE_LOAD(6, b, line);
@@ -156,6 +158,11 @@ static inline void dot_group([[maybe_unused]] Tiles& tiles, const RoundedProduct
       NIBBLE_TILE_DOT_BF16(2, 5, 6);
       NIBBLE_TILE_DOT_BF16(3, 5, 7);
     }
+    if (chunk >= ahead) continue;
+    for (i64 r = 0; r < rows_ahead; ++r, next += p.c_stride) {
+      _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(next + 16), _MM_HINT_T0);
+    }
   }
   NIBBLE_TILE_STORE(0, c0, row);
   NIBBLE_TILE_STORE(1, c0 + 16, row);
@@ -165,16 +172,19 @@ static inline void dot_group([[maybe_unused]] Tiles& tiles, const RoundedProduct
   }
 }
 
+/// 32 rows stay in L1 while the panels pass through it, or one panel while the rows do.
 void dot_rounded(const RoundedProduct& p) {
   Tiles tiles;
   const i64 groups = (p.m + tile_rows - 1) / tile_rows;
-  for (i64 panel = 0; panel < p.panels; ++panel) {
-    const std::uint16_t* b = p.b + panel * p.b_stride;
-    float* c = p.c + panel * panel_rows;
-    i64 group = 0;
-    for (; group + 1 < groups; group += 2)
-      dot_group<true>(tiles, p, p.a + group * p.a_stride, b, c + group * tile_rows * p.c_stride);
-    if (group < groups) dot_group<false>(tiles, p, p.a + group * p.a_stride, b, c + group * tile_rows * p.c_stride);
+  for (i64 group = 0; group < groups; group += 2) {
+    const std::uint16_t* a = p.a + group * p.a_stride;
+    float* c = p.c + group / 2 * p.c_block;
+    for (i64 panel = 0; panel < p.panels; ++panel, c += p.c_panel) {
+      const std::uint16_t* b = p.b + panel * p.b_stride;
+      const float* next = panel + 1 < p.panels ? c + p.c_panel : p.c + (group / 2 + 1) * p.c_block;
+      if (group + 1 < groups) dot_group<true>(tiles, p, a, b, c, next);
+      else dot_group<false>(tiles, p, a, b, c, next);
+    }
   }
 }
 

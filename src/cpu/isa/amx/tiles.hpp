@@ -7,18 +7,19 @@
 
 #if defined(__AMX_TILE__)
 
+/// Constant memory: g++ 12's intrinsic names only the first 8 bytes as read, so stores to a local could be lost.
+struct TileConfig {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileConfig) == 64);
+static constexpr TileConfig whole_tiles{};
+
 /// All eight tiles whole. The state is a thread's own, set and released within one kernel: an idle thread with
 /// live tiles keeps its core from sleeping, and pays for them at every switch.
 struct Tiles {
-  Tiles() {
-    struct {
-      std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-      std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-      std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-    } config;
-    static_assert(sizeof config == 64);
-    _tile_loadconfig(&config);
-  }
+  Tiles() { _tile_loadconfig(&whole_tiles); }
   ~Tiles() { _tile_release(); }
   Tiles(const Tiles&) = delete;
   Tiles& operator=(const Tiles&) = delete;
