@@ -30,55 +30,79 @@ void round_row(const float* x, i64 cols, i64 row, const RoundedRows& out) {
   }
 }
 
-/// C[code] of the codes in byte `Byte` of each lane. A code joined to the bits of 2^23 is the float 2^23 + code.
-template <int Byte, bool Codebook>
-static inline F byte_value(I v, F table, F offset) {
-  const I shifted = Byte == 0 ? v : shift_right<8 * Byte>(v);
-  if constexpr (Codebook) {
-    return _mm512_permutexvar_ps(shifted, table);  // looks at four bits only
-  } else {
-    return as_float(or_masked(set1_i(0x4B000000), shifted, set1_i(0xFF))) - offset;
+/// C[code] of the codes in byte `Byte` of each lane of quad `Quad`.
+template <int Bits, int Quad>
+struct QuadValues {
+  F table, offset;
+  I quad;
+  QuadValues(const std::uint8_t* lines, F table_, F offset_) : table(table_), offset(offset_) {
+    quad = Bits == 4 ? load_i(lines + Quad / 2 * 64) : load_quad<Bits, Quad>(lines);
   }
+  template <int Byte>
+  F value() const {
+    constexpr int shift = 8 * Byte + (Bits == 4 ? Quad % 2 * 4 : 0);
+    const I v = shift == 0 ? quad : shift_right<shift>(quad);
+    if constexpr (Bits <= 4) return _mm512_permutexvar_ps(v, table);  // looks at four bits only
+    // A code joined to the bits of 2^23 is the float 2^23 + code.
+    else return as_float(or_masked(set1_i(0x4B000000), v, set1_i(0xFF))) - offset;
+  }
+};
+
+/// scale * C - min, rounded as the formats define it: twice.
+enum class Minimum { none, apart, fused };  ///< fused: where the product is exact, so that one rounding is the same
+
+inline Minimum minimum_of(const PackedLayout& l) {
+  if (l.min.kind == ParameterKind::none) return Minimum::none;
+  // f16 has 11 bits, the lower level 7, C up to 8: together FP32's 24.
+  const bool exact = l.scale.kind == ParameterKind::f16 ||
+                     (l.scale.kind == ParameterKind::two_level && l.bits <= 6 && !l.has_codebook);
+  return exact ? Minimum::fused : Minimum::apart;
 }
 
-/// 16 rows of one chunk from row r on: a whole right-hand tile. value = scale * C - min, rounded twice as the formats
-/// define it, then to BF16.
-template <int Bits, bool Codebook, bool Min>
+/// 16 rows of one chunk from row r on: a whole right-hand tile of weights rounded to BF16.
+template <int Bits, Minimum Min>
 static inline void round_codes(const PackedLayout& l, const ChunkCursor& at, i64 r, F table, std::uint16_t* out) {
   const std::uint8_t* lines = codes_of(l, at) + r / 16 * (l.chunk_bytes / 2);
   const F offset = set1(8388608.0f + static_cast<float>(l.zero));
   F scale[2], min[2];
   for (i64 set = 0; set < 2; ++set) {
     scale[set] = load_parameter(l, l.scale, at, set % l.sets, r);
-    min[set] = Min ? load_parameter(l, l.min, at, set % l.sets, r) : set1(0.0f);
+    min[set] = Min != Minimum::none ? load_parameter(l, l.min, at, set % l.sets, r) : set1(0.0f);
   }
   unrolled<8>([&](auto quad) __attribute__((always_inline)) {
     constexpr int q = quad.value;
-    const I v = load_quad<Bits, q>(lines);
+    const QuadValues<Bits, q> codes(lines, table, offset);
     const auto value = [&](auto byte) __attribute__((always_inline)) {
-      const F c = scale[q / 4] * byte_value<byte.value, Codebook>(v, table, offset);
-      return Min ? c - min[q / 4] : c;
+      const F c = codes.template value<byte.value>();
+      if constexpr (Min == Minimum::fused) return F(_mm512_fmsub_ps(scale[q / 4], c, min[q / 4]));
+      else if constexpr (Min == Minimum::apart) return scale[q / 4] * c - min[q / 4];
+      else return scale[q / 4] * c;
     };
     _mm512_storeu_si512(out + q * 64, bfloat_pairs(value(Const<0>{}), value(Const<1>{})));
     _mm512_storeu_si512(out + q * 64 + 32, bfloat_pairs(value(Const<2>{}), value(Const<3>{})));
   });
 }
 
-template <int Bits, bool Codebook, bool Min>
+template <int Bits, Minimum Min>
 static void round_chunks(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, std::uint16_t* out) {
-  const F table = Codebook ? load(l.code_values) : set1(0.0f);
+  alignas(64) float values[16];
+  for (int i = 0; i < 16; ++i) values[i] = l.has_codebook ? l.code_values[i] : static_cast<float>(i - l.zero);
+  const F table = load(values);
   ChunkCursor at = chunk_at(l, panel, first);
   for (i64 c = 0; c < count; ++c, out += 2 * tile_elements, next_chunk(l, at)) {
-    round_codes<Bits, Codebook, Min>(l, at, 0, table, out);
-    round_codes<Bits, Codebook, Min>(l, at, 16, table, out + tile_elements);
+    round_codes<Bits, Min>(l, at, 0, table, out);
+    round_codes<Bits, Min>(l, at, 16, table, out + tile_elements);
   }
 }
 
 template <int Bits, bool Codebook>
 struct RoundChunks {
   static void call(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count, std::uint16_t* out) {
-    if (l.min.kind != ParameterKind::none) round_chunks<Bits, Codebook, true>(l, panel, first, count, out);
-    else round_chunks<Bits, Codebook, false>(l, panel, first, count, out);
+    switch (minimum_of(l)) {
+      case Minimum::none: return round_chunks<Bits, Minimum::none>(l, panel, first, count, out);
+      case Minimum::apart: return round_chunks<Bits, Minimum::apart>(l, panel, first, count, out);
+      case Minimum::fused: return round_chunks<Bits, Minimum::fused>(l, panel, first, count, out);
+    }
   }
 };
 
