@@ -140,6 +140,22 @@ void measure(benchmark::State& state, const Row& row, SoftmaxTileFn kernel) {
     kernel({scores.data(), page, rows, page, max.data(), sum.data()});
   });
 }
+void measure(benchmark::State& state, const Row& row, SoftmaxRoundedFn kernel) {
+  constexpr Index rows = 32;
+  auto scores = floats(rows * page), max = floats(rows), sum = floats(rows);
+  Lines<std::uint16_t> tiles(rows * page);
+  run_loop(state, row.context, {rows * page * 6.0, rows * page * 4.0}, [&] {
+    kernel({scores.data(), page, rows, page, max.data(), sum.data()}, nullptr, {tiles.data(), page / chunk_cols});
+  });
+}
+void measure(benchmark::State& state, const Row& row, StoreSumsFn kernel) {
+  constexpr Index rows = 32;
+  const auto sums = floats(rows * panel_rows);
+  auto y = floats(rows * panel_rows);
+  run_loop(state, row.context, {rows * panel_rows * 12.0, rows * panel_rows * 1.0}, [&] {
+    kernel({sums.data(), panel_rows, nullptr, y.data(), panel_rows, rows, panel_rows, true});
+  });
+}
 void measure(benchmark::State& state, const Row& row, MergePageFn kernel) {
   const auto values = floats(dim);
   auto total = floats(dim);
@@ -287,11 +303,11 @@ void measure(benchmark::State& state, const Row& row, DotTileFn kernel) {
 }
 
 
-void measure(benchmark::State& state, const Row& row, RoundRowFn kernel) {
+void measure(benchmark::State& state, const Row& row, RoundRowsFn kernel) {
   const auto x = floats(cols);
   Lines<std::uint16_t> tiles(rounded_rows * cols);
   run_loop(state, row.context, {cols * 6.0, cols * 1.0},
-           [&] { kernel(x.data(), cols, 0, {tiles.data(), cols / chunk_cols}); });
+           [&] { kernel(x.data(), cols, 1, cols, 0, {tiles.data(), cols / chunk_cols}); });
 }
 void measure(benchmark::State& state, const Row& row, RoundPanelFn kernel) {
   Panels& panels = panels_of(row, 0);

@@ -219,9 +219,9 @@ KernelTable best_up_to(Isa level) noexcept {
 }
 
 /// Kernels that a level may lack; others do their work.
-constexpr std::array<std::string_view, 9> optional{"dot_sparse",  "widen",        "dot_tile",
-                                                   "round_row",   "round_panel",  "round_halves",
-                                                   "round_bytes", "dot_rounded",  "probe_tile"};
+constexpr std::array<std::string_view, 10> optional{"dot_sparse",   "widen",       "dot_tile",    "round_rows",
+                                                    "round_panel",  "round_halves", "round_bytes", "dot_rounded",
+                                                    "softmax_rounded", "probe_tile"};
 
 bool complete(const KernelTable& t) noexcept {
   bool all = true;

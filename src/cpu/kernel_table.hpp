@@ -77,6 +77,17 @@ struct RoundedProduct {
   bool accumulate;
 };
 
+/// y[rows, cols] (+)= sums[rows, cols] + bias[cols].
+struct SumsTile {
+  const float* sums;
+  i64 stride;
+  const float* bias;  ///< null: zeros
+  float* y;
+  i64 y_stride;
+  i64 rows, cols;
+  bool add;
+};
+
 /// One key page against a block of query rows; see ops/cpu/attention.cpp.
 struct SoftmaxTile {
   float* scores;  ///< [rows, stride], replaced by exp(score - max of the row)
@@ -118,7 +129,8 @@ using WidenFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, WideP
 /// DotSmall.
 using DotTileFn = void (*)(const PackedLayout& l, const WidePanel& a, const WidePanel& b,
                            const QuantizedRows& x, i64 row, i64 m, float* c);
-using RoundRowFn = void (*)(const float* x, i64 cols, i64 row, const RoundedRows& out);
+/// `rows` rows of x, `stride` elements apart, as rows [row, row + rows) of out.
+using RoundRowsFn = void (*)(const float* x, i64 stride, i64 rows, i64 cols, i64 row, const RoundedRows& out);
 /// Chunks [first, first + count) of a panel of codes or of BF16 numbers as BF16 tiles: out[chunk][rows 0-15, 16-31][16 pairs of
 /// columns][16 rows][2].
 using RoundPanelFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, i64 first, i64 count,
@@ -130,6 +142,9 @@ using RoundHalvesFn = void (*)(const std::uint16_t* x, i64 stride, i64 rows, std
 using RoundBytesFn = void (*)(const std::int8_t* x, i64 stride, i64 rows, std::uint16_t* out);
 using DotRoundedFn = void (*)(const RoundedProduct& p);
 using SoftmaxTileFn = void (*)(const SoftmaxTile& t);
+/// softmax_tile with its weights, times each key's own scale unless `scales` is null, to rows [0, t.rows) of out.
+using SoftmaxRoundedFn = void (*)(const SoftmaxTile& t, const float* scales, const RoundedRows& out);
+using StoreSumsFn = void (*)(const SumsTile& t);
 /// Merges a page's (max, sum, values[dim]) into the running ones; a page with sum 0 changes nothing.
 using MergePageFn = void (*)(float page_max, float page_sum, const float* page_values, float* max, float* sum,
                              float* values, i64 dim);
@@ -147,6 +162,7 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(rms_norm, RmsNormFn)               \
   X(layer_norm, LayerNormFn)           \
   X(softmax, SoftmaxFn)                \
+  X(store_sums, StoreSumsFn)           \
   X(swiglu, BinaryFn)                  \
   X(geglu, BinaryFn)                   \
   X(gelu_erf, UnaryFn)                 \
@@ -168,12 +184,13 @@ using ProbeReadFn = std::uint32_t (*)(const std::uint32_t* p, i64 words);
   X(expand_panel, ExpandPanelFn)       \
   X(widen, WidenFn)                    \
   X(dot_tile, DotTileFn)               \
-  X(round_row, RoundRowFn)             \
+  X(round_rows, RoundRowsFn)           \
   X(round_panel, RoundPanelFn)         \
   X(round_halves, RoundHalvesFn)       \
   X(round_bytes, RoundBytesFn)         \
   X(dot_rounded, DotRoundedFn)         \
   X(softmax_tile, SoftmaxTileFn)       \
+  X(softmax_rounded, SoftmaxRoundedFn) \
   X(merge_page, MergePageFn)           \
   X(probe_dot, ProbeFn)                \
   X(probe_fma, ProbeFn)                \

@@ -128,3 +128,56 @@ TEST_CASE("other shapes, caches and few queries stay in FP32", "[attention][amx]
     CHECK(std::memcmp(a.data(), b.data(), a.bytes()) == 0);
   }
 }
+
+TEST_CASE("softmax into BF16 tiles agrees with its double reference for every length", "[attention][amx]") {
+  if (!has_tiles()) return;
+  const cpu::KernelTable& k = cpu::kernels_of(cpu::available_isas().back());
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr Index rows = 18, stride = 256, chunks_most = 8;
+  std::vector<float> scores = normal_values(rows * stride, 3), scales = normal_values(stride, 4);
+  for (float& v : scores) v *= 8;
+  for (Index i = 0; i < stride; ++i) {
+    scores[static_cast<std::size_t>(3 * stride + i)] = -inf;                       // sees nothing
+    if (i % 3 != 0) scores[static_cast<std::size_t>(4 * stride + i)] = -inf;       // sees a third
+    scores[static_cast<std::size_t>(5 * stride + i)] += i == 0 ? 1000.0f : -88.0f;  // others vanish
+  }
+  scores[6 * stride] = nan;
+  scores[7 * stride] = inf;
+  for (Index keys : {1, 15, 16, 17, 31, 32, 33, 64, 100, 255, 256}) {
+    for (const bool scaled : {false, true}) {
+      INFO(keys << " keys, scaled " << scaled);
+      const Index chunks = (keys + 31) / 32;
+      std::vector<std::uint16_t> tiles(static_cast<std::size_t>(2 * 16 * chunks_most * 32), 0x7FFF);
+      std::vector<float> max(rows), sum(rows);
+      k.softmax_rounded({scores.data(), stride, rows, keys, max.data(), sum.data()}, scaled ? scales.data() : nullptr,
+                        {tiles.data(), chunks});
+      for (Index r = 0; r < rows; ++r) {
+        const float* x = scores.data() + r * stride;
+        const auto weight = [&](Index i) {
+          return float(std::bit_cast<bfloat16>(
+              tiles[static_cast<std::size_t>((r / 16 * chunks + i / 32) * 512 + r % 16 * 32 + i % 32)]));
+        };
+        const auto at = static_cast<std::size_t>(r);
+        for (Index i = keys; i < chunks * 32; ++i) REQUIRE(weight(i) == 0.0f);
+        if (r == 6 || r == 7) {
+          REQUIRE(std::isnan(sum[at]));
+          REQUIRE(std::isnan(weight(0)));
+          continue;
+        }
+        const float top = *std::max_element(x, x + keys);
+        REQUIRE(max[at] == top);
+        double due = 0;
+        for (Index i = 0; i < keys; ++i) {
+          const double e = top == -inf ? 0.0 : std::exp(double(x[i]) - double(top));
+          due += e;
+          const double w = scaled ? e * double(scales[static_cast<std::size_t>(i)]) : e;
+          // Half a unit of 8 bits; the polynomial's 3e-6 and two roundings of an exponent of up to 130, together 2e-5;
+          // what is flushed.
+          const double room = std::abs(w) * (1.0 / 256 + 3e-5) + 0x1p-120;
+          REQUIRE(std::abs(double(weight(i)) - w) <= room);
+        }
+        REQUIRE(std::abs(double(sum[at]) - due) <= due * 4e-5);
+      }
+    }
+  }
+}

@@ -166,7 +166,7 @@ TEST_CASE("activations are rounded to nearest even, subnormal numbers to zero", 
       x[3] = std::numeric_limits<float>::max();
       x[4] = std::numeric_limits<float>::denorm_min();
     }
-    k.round_row(x.data(), cols, 3, {tiles.data(), chunks});
+    k.round_rows(x.data(), cols, 1, cols, 3, {tiles.data(), chunks});
     for (Index i = 0; i < chunks * 32; ++i) {
       const float v = i < cols ? flushed(x[static_cast<std::size_t>(i)]) : 0.0f;
       const auto got = tiles[static_cast<std::size_t>(i / 32 * 512 + 3 * 32 + i % 32)];

@@ -115,6 +115,32 @@ void softmax_tile(const SoftmaxTile& t) {
   }
 }
 
+template <bool Bias, bool Add>
+static inline void store_rows(const SumsTile& t) {
+  for (i64 r = 0; r < t.rows; ++r) {
+    const float* sums = t.sums + r * t.stride;
+    float* y = t.y + r * t.y_stride;
+    each_vector(
+        t.cols,
+        [&](i64 i) {
+          F v = load(sums + i);
+          if constexpr (Bias) v = v + load(t.bias + i);
+          if constexpr (Add) v = load(y + i) + v;
+          store(y + i, v);
+        },
+        [&](i64 i, i64 k) {
+          F v = load_part(sums + i, k);
+          if constexpr (Bias) v = v + load_part(t.bias + i, k);
+          if constexpr (Add) v = load_part(y + i, k) + v;
+          store_part(y + i, v, k);
+        });
+  }
+}
+void store_sums(const SumsTile& t) {
+  if (t.bias != nullptr) return t.add ? store_rows<true, true>(t) : store_rows<true, false>(t);
+  t.add ? store_rows<false, true>(t) : store_rows<false, false>(t);
+}
+
 void swiglu(const float* gate, const float* up, float* y, i64 n) {
   map_binary(gate, up, y, n, [](F g, F u) { return g * vsigmoid(g) * u; });
 }

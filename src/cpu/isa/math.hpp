@@ -59,7 +59,7 @@ static inline F verfc_positive(F x) {
 }
 
 /// 1 / (1 + e^-x)
-static inline F vsigmoid(F x) { return set1(1.0f) / (set1(1.0f) + vexp(set1(0.0f) - x)); }
+static inline F vsigmoid(F x) { return inverse(set1(1.0f) + vexp(set1(0.0f) - x)); }
 
 static inline F vgelu_tanh(F v) {  // (1 + tanh u) / 2 = sigmoid(2u)
   const F u2 = set1(1.5957691216057308f) * fma(set1(0.044715f) * v * v, v, v);

@@ -17,6 +17,8 @@ static inline F fma(F a, F b, F c) { return xsimd::fma(a, b, c); }
 static inline F fnma(F a, F b, F c) { return xsimd::fnma(a, b, c); }
 static inline F vmax(F a, F b) { return _mm256_max_ps(a, b); }
 static inline F vmin(F a, F b) { return _mm256_min_ps(a, b); }
+/// 1 / x of x from 1 to infinity, to about a unit in the last place.
+static inline F inverse(F x) { return set1(1.0f) / x; }
 static inline float reduce_add(F v) {
   const __m128 a = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   const __m128 b = _mm_add_ps(a, _mm_movehl_ps(a, a));

@@ -24,6 +24,12 @@ static inline F fnma(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
 /// The second operand where either is NaN, on every instruction set.
 static inline F vmax(F a, F b) { return _mm512_max_ps(a, b); }
 static inline F vmin(F a, F b) { return _mm512_min_ps(a, b); }
+/// 1 / x of x from 1 to infinity, to about a unit in the last place.
+static inline F inverse(F x) {  // a division of 16 lanes takes as long as an exponential
+  x = vmin(set1(1e38f), x);
+  const F y = _mm512_rcp14_ps(x);
+  return fma(y, fnma(x, y, set1(1.0f)), y);
+}
 /// Sums and maxima over lanes, by a fixed tree.
 static inline float reduce_add(F v) {
   const __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));

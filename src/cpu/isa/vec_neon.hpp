@@ -29,6 +29,8 @@ static inline F fnma(F a, F b, F c) { return vfmsq_f32(c, a, b); }
 /// NEON's own maximum is NaN where either is.
 static inline F vmax(F a, F b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 static inline F vmin(F a, F b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+/// 1 / x of x from 1 to infinity, to about a unit in the last place.
+static inline F inverse(F x) { return set1(1.0f) / x; }
 static inline F vsqrt(F a) { return vsqrtq_f32(a); }
 static inline F select_lt(F a, F b, F yes, F no) { return vbslq_f32(vcltq_f32(a, b), yes, no); }
 

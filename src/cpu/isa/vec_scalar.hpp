@@ -17,6 +17,8 @@ static inline F fma(F a, F b, F c) { return a * b + c; }
 static inline F fnma(F a, F b, F c) { return c - a * b; }
 static inline F vmax(F a, F b) { return a > b ? a : b; }
 static inline F vmin(F a, F b) { return a < b ? a : b; }
+/// 1 / x of x from 1 to infinity, to about a unit in the last place.
+static inline F inverse(F x) { return set1(1.0f) / x; }
 static inline F vsqrt(F a) { return __builtin_sqrtf(a); }
 static inline F select_lt(F a, F b, F yes, F no) { return a < b ? yes : no; }
 static inline float reduce_add(F v) { return v; }

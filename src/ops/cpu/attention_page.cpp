@@ -48,7 +48,7 @@ void PageProducts::set_query(Index row, const float* query, float scale) {
   float* to = queries_ + (rounded_ ? 0 : row * dim);
   std::copy_n(query, dim, to);
   context_.kernels().scale(to, dim, scale);
-  if (rounded_) context_.kernels().round_row(to, dim, row, query_tiles_);
+  if (rounded_) context_.kernels().round_rows(to, dim, 1, dim, row, query_tiles_);
 }
 
 /// Keys or values as they lie, or `count` of them as floats in `scratch`.
@@ -120,12 +120,8 @@ void PageProducts::weigh(const PageData& page, const KeyRange& range, Index rows
   }
   const Index chunks = (keys + cpu::chunk_cols - 1) / cpu::chunk_cols;
   const cpu::RoundedRows weights{weight_tiles_.tiles, chunks};
-  for (Index r = 0; r < rows; ++r) {  // row by row, so that it is in L1 when it is rounded
-    k.softmax_tile({scores + r * page_keys, page_keys, 1, keys, out.max + r, out.sum + r});
-    if (page.values.scales != nullptr)
-      for (Index i = 0; i < keys; ++i) scores[r * page_keys + i] *= page.values.scales[range.begin + i];
-    k.round_row(scores + r * page_keys, keys, r, weights);
-  }
+  const float* scales = page.values.scales == nullptr ? nullptr : page.values.scales + range.begin;
+  k.softmax_rounded({scores, page_keys, rows, keys, out.max, out.sum}, scales, weights);
   for (Index f = 0; f < dim; f += kv_block_keys)
     round_right_side(data + f * element, dim, keys, right_ + f / 32 * chunks * 2 * tile + f % 32 / 16 * tile);
   k.dot_rounded({weights.tiles, chunks * tile, right_, chunks * 2 * tile, out.values, dim, cpu::panel_rows,

@@ -117,7 +117,7 @@ void LinearInput::make_row(Index row, const InputRows& to, float* scratch) const
     apply_norm(kernels, norm_, in, normed, cols);
     in = normed;
   }
-  if (needs_.rounded) kernels.round_row(in, cols, row, to.rounded);
+  if (needs_.rounded) kernels.round_rows(in, cols, 1, cols, row, to.rounded);
   if (!needs_.codes()) return;
   const auto& [one, two] = to.quantized;
   const cpu::QuantizedRows& q = needs_.sums[1] ? two : one;

@@ -113,50 +113,46 @@ class Region {
     return std::min(panel_rows, o.w->layout.rows - panel * panel_rows);
   }
 
-  static void finish(const RegionOutput& o, Index panel, const float* sums, Index stride, Index row, Index rows) {
-    const Index col = panel * panel_rows, cols = width(o, panel);
+  void finish(const RegionOutput& o, Index panel, const float* sums, Index stride, Index row, Index rows) const {
+    const Index col = panel * panel_rows;
     float* y = o.y.data() + row * o.y.stride(0) + col;
-    for (Index r = 0; r < rows; ++r, sums += stride, y += o.y.stride(0)) {
-      if (o.bias == nullptr && !o.add) std::copy_n(sums, cols, y);
-      else if (o.bias == nullptr)
-        for (Index c = 0; c < cols; ++c) y[c] += sums[c];
-      else if (!o.add)
-        for (Index c = 0; c < cols; ++c) y[c] = sums[c] + o.bias[col + c];
-      else
-        for (Index c = 0; c < cols; ++c) y[c] += sums[c] + o.bias[col + c];
-    }
+    context_.kernels().store_sums({sums, stride, o.bias == nullptr ? nullptr : o.bias + col, y, o.y.stride(0), rows,
+                                   width(o, panel), o.add});
   }
 
   void finish_gated(const RegionOutput& o, Index panel, const PanelSums& s) const {
+    const cpu::KernelTable& k = context_.kernels();
     const Index col = panel * panel_rows, cols = width(o, panel);
-    alignas(64) std::array<float, panel_rows> values;
+    for (Index r = 0; o.bias != nullptr && r < s.rows; ++r)
+      k.add(s.a + r * s.a_stride, o.bias + col, s.a + r * s.a_stride, cols);
+    for (Index r = 0; o.up_bias != nullptr && r < s.rows; ++r)
+      k.add(s.b + r * s.b_stride, o.up_bias + col, s.b + r * s.b_stride, cols);
+    // A contiguous block goes through the gate at once: outputs that are not there are zeros.
+    const bool contiguous = s.a_stride == panel_rows && s.b_stride == panel_rows;
+    const Index times = contiguous ? 1 : s.rows, values = contiguous ? s.rows * panel_rows : cols;
+    for (Index r = 0; r < times; ++r) o.gate(s.a + r * s.a_stride, s.b + r * s.b_stride, s.a + r * s.a_stride, values);
+    if (o.rounded != nullptr) return round_chunk(*o.rounded, s.row, s.rows, panel, s.a, s.a_stride, cols);
+    if (o.quantized == nullptr)
+      return k.store_sums({s.a, s.a_stride, nullptr, o.y.data() + s.row * o.y.stride(0) + col, o.y.stride(0), s.rows,
+                           cols, false});
+    const cpu::QuantizedRows& q = *o.quantized;  // a panel's 32 outputs are one group of the next input
     for (Index r = 0; r < s.rows; ++r) {
-      float* gate = s.a + r * s.a_stride;
-      float* up = s.b + r * s.b_stride;
-      for (Index c = 0; o.bias != nullptr && c < cols; ++c) gate[c] += o.bias[col + c];
-      for (Index c = 0; o.up_bias != nullptr && c < cols; ++c) up[c] += o.up_bias[col + c];
-      if (o.quantized == nullptr && o.rounded == nullptr) {
-        o.gate(gate, up, o.y.data() + (s.row + r) * o.y.stride(0) + col, cols);
-        continue;
-      }
-      o.gate(gate, up, values.data(), cols);
-      if (o.rounded != nullptr) {
-        round_chunk(*o.rounded, s.row + r, panel, values.data(), cols);
-        continue;
-      }
-      const cpu::QuantizedRows& q = *o.quantized;  // a panel's 32 outputs are one group of the next input
       const Index group = (s.row + r) * q.chunks + panel;
-      context_.kernels().quantize_row(values.data(), cols, 0,
-                                      {q.q + group * cpu::chunk_cols, q.scale + group, q.sum + group * q.sets,
-                                       q.scaled_sum + group * q.sets, 1, q.sets});
+      k.quantize_row(s.a + r * s.a_stride, cols, 0,
+                     {q.q + group * cpu::chunk_cols, q.scale + group, q.sum + group * q.sets,
+                      q.scaled_sum + group * q.sets, 1, q.sets});
     }
   }
 
   /// A panel's 32 outputs as one chunk of the next input.
-  void round_chunk(const cpu::RoundedRows& to, Index row, Index chunk, const float* values, Index cols) const {
+  void round_chunk(const cpu::RoundedRows& to, Index row, Index rows, Index chunk, const float* values, Index stride,
+                   Index cols) const {
     constexpr Index tile = cpu::rounded_rows * cpu::chunk_cols;
-    std::uint16_t* first = to.tiles + (row / cpu::rounded_rows * to.chunks + chunk) * tile;
-    context_.kernels().round_row(values, cols, row % cpu::rounded_rows, {first, 1});
+    for (Index end = row + rows, n = 0; row < end; row += n, values += n * stride) {  // a tile's rows are contiguous
+      n = std::min(end - row, cpu::rounded_rows - row % cpu::rounded_rows);
+      std::uint16_t* first = to.tiles + (row / cpu::rounded_rows * to.chunks + chunk) * tile;
+      context_.kernels().round_rows(values, stride, n, cols, row % cpu::rounded_rows, {first, 1});
+    }
   }
 
   /// Few rows are finished by whoever ends the last task, when all sums are visible to it.

@@ -5,6 +5,7 @@
 // `ScoreHook`, compiled in the user's own unit and called once per tile.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cmath>
 #include <limits>
@@ -34,6 +35,17 @@ concept AttentionMask = requires(const M& m, const ScoreTile& t, Index query, In
   { m.visible(query, key) } -> std::same_as<bool>;
 };
 
+/// Keys [first, end) of a query.
+struct KeySpan {
+  Index first, end;
+};
+
+/// A mask whose visible keys are one span per query may say so: edge tiles are then cut instead of asked.
+template <class M>
+concept SpanMask = AttentionMask<M> && requires(const M& m, Index query) {
+  { m.span(query) } -> std::same_as<KeySpan>;
+};
+
 /// Changes scores after scaling and before masking (soft caps, position biases).
 template <class H>
 concept ScoreHook = requires(const H& h, const ScoreTile& t) {
@@ -53,6 +65,7 @@ struct CausalMask {
     return t.key_begin + t.keys - 1 <= t.query_positions.front() ? TileClass::full : TileClass::edge;
   }
   bool visible(Index query, Index key) const noexcept { return key <= query; }
+  KeySpan span(Index query) const noexcept { return {0, query + 1}; }
 };
 
 /// A query sees keys less than `window` positions away, itself included (Mistral, Gemma):
@@ -65,6 +78,7 @@ struct SlidingWindow {
     return t.key_begin > t.query_positions.back() - window ? TileClass::full : TileClass::edge;
   }
   bool visible(Index query, Index key) const noexcept { return key > query - window; }
+  KeySpan span(Index query) const noexcept { return {query - window + 1, std::numeric_limits<Index>::max()}; }
 };
 
 /// Both masks at once: `CausalMask{} & SlidingWindow{512}`.
@@ -78,6 +92,12 @@ struct BothMasks {
     return x == TileClass::full && y == TileClass::full ? TileClass::full : TileClass::edge;
   }
   bool visible(Index query, Index key) const noexcept { return a.visible(query, key) && b.visible(query, key); }
+  KeySpan span(Index query) const noexcept
+    requires SpanMask<A> && SpanMask<B>
+  {
+    const KeySpan x = a.span(query), y = b.span(query);
+    return {std::max(x.first, y.first), std::min(x.end, y.end)};
+  }
 };
 
 template <AttentionMask A, AttentionMask B>
@@ -112,11 +132,7 @@ class ScoreRules {
         apply_([](const void* m, const void* h, const ScoreTile& t, TileClass kind) {
           static_cast<const H*>(h)->apply(t);
           if (kind != TileClass::edge) return;
-          const M& mask_of = *static_cast<const M*>(m);
-          for (std::size_t q = 0; q < t.query_positions.size(); ++q)
-            for (Index k = 0; k < t.keys; ++k)
-              if (!mask_of.visible(t.query_positions[q], t.key_begin + k))
-                t.scores[static_cast<Index>(q) * t.stride + k] = -std::numeric_limits<float>::infinity();
+          hide(*static_cast<const M*>(m), t);
         }) {}
 
   TileClass classify(const ScoreTile& t) const { return classify_(mask_, t); }
@@ -125,6 +141,25 @@ class ScoreRules {
   void apply(const ScoreTile& t, TileClass kind) const { apply_(mask_, hook_, t, kind); }
 
  private:
+  template <AttentionMask M>
+  static void hide(const M& mask, const ScoreTile& t) {
+    constexpr float hidden = -std::numeric_limits<float>::infinity();
+    float* scores = t.scores;
+    for (const Index query : t.query_positions) {
+      if constexpr (SpanMask<M>) {
+        const KeySpan span = mask.span(query);
+        const Index first = std::clamp<Index>(span.first - t.key_begin, 0, t.keys);
+        const Index end = std::clamp<Index>(span.end - t.key_begin, first, t.keys);
+        std::fill(scores, scores + first, hidden);
+        std::fill(scores + end, scores + t.keys, hidden);
+      } else {
+        for (Index k = 0; k < t.keys; ++k)
+          if (!mask.visible(query, t.key_begin + k)) scores[k] = hidden;
+      }
+      scores += t.stride;
+    }
+  }
+
   const void* mask_;
   const void* hook_;
   TileClass (*classify_)(const void*, const ScoreTile&);

@@ -16,17 +16,15 @@ namespace nibble::cpu::amx {
 #include "cpu/isa/amx/bfloat.hpp"
 #include "cpu/isa/amx/tiles.hpp"
 
-constexpr i64 tile_rows = 16;
-constexpr i64 tile_elements = 512;  ///< 16 x 32 of BF16
-
-void round_row(const float* x, i64 cols, i64 row, const RoundedRows& out) {
-  std::uint16_t* to = out.tiles + row / tile_rows * out.chunks * tile_elements + row % tile_rows * 32;
-  for (i64 chunk = 0; chunk < out.chunks; ++chunk, to += tile_elements) {
-    const i64 left = cols - chunk * chunk_cols;
-    const float* p = x + chunk * chunk_cols;
-    const F low = left >= W ? load(p) : load_part(p, left);
-    const F high = left >= 2 * W ? load(p + W) : left > W ? load_part(p + W, left - W) : set1(0.0f);
-    _mm512_storeu_si512(to, bfloat_row(low, high));
+void round_rows(const float* x, i64 stride, i64 rows, i64 cols, i64 row, const RoundedRows& out) {
+  for (i64 end = row + rows; row < end; ++row, x += stride) {
+    std::uint16_t* to = row_of(out, row);
+    for (i64 col = 0; col < out.chunks * chunk_cols; col += chunk_cols, to += tile_elements) {
+      const i64 left = cols - col;
+      const F low = left >= W ? load(x + col) : load_part(x + col, left);
+      const F high = left >= 2 * W ? load(x + col + W) : left > W ? load_part(x + col + W, left - W) : set1(0.0f);
+      _mm512_storeu_si512(to, bfloat_row(low, high));
+    }
   }
 }
 

@@ -3,6 +3,13 @@
 // set's namespace, after its vector vocabulary.
 #pragma once
 
+constexpr i64 tile_rows = 16;
+constexpr i64 tile_elements = 512;  ///< 16 x 32 of BF16
+
+static inline std::uint16_t* row_of(const RoundedRows& out, i64 row) {
+  return out.tiles + row / tile_rows * out.chunks * tile_elements + row % tile_rows * chunk_cols;
+}
+
 #if !defined(__AVX512BF16__)
 /// The upper halves of lanes hold the rounded numbers; the lower halves are anything.
 static inline __m512i bfloat_bits(__m512 v) {
