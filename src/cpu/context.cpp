@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ExecutionContext of the CPU: threads, scratch and kernels of one stream of work.
 #include "cpu/dispatch.hpp"
+#include "cpu/page_arena.hpp"
 #include "nibble/core/contract.hpp"
 
 namespace nibble {
@@ -27,9 +28,10 @@ void ExecutionContext<cpu::Backend>::init(const ContextOptions& options) {
   batch_invariant_ = options.batch_invariant;
   trace_ = options.trace;
   stop_ = options.stop;
-  arena_ = std::make_unique<Arena>(memory_);
+  scratch_ = std::make_unique<cpu::LargePages>(memory_);
+  arena_ = std::make_unique<Arena>(scratch_.get());
   for (Index w = 0; w < executor_.concurrency(); ++w)
-    worker_arenas_.push_back(std::make_unique<Arena>(memory_));
+    worker_arenas_.push_back(std::make_unique<Arena>(scratch_.get()));
 }
 
 }  // namespace nibble

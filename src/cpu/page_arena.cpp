@@ -21,6 +21,20 @@ void wish_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t b
 #endif
 }
 
+void* LargePages::do_allocate(std::size_t bytes, std::size_t alignment) {
+  if (bytes < huge_page) return upstream_->allocate(bytes, alignment);
+  NIBBLE_EXPECTS(alignment <= huge_page, "large pages align to themselves");
+  const std::size_t size = checked::round_up(bytes, huge_page, "scratch bytes");
+  void* data = upstream_->allocate(size, huge_page);
+  wish_huge_pages(data, size);
+  return data;
+}
+
+void LargePages::do_deallocate(void* data, std::size_t bytes, std::size_t alignment) {
+  if (bytes < huge_page) return upstream_->deallocate(data, bytes, alignment);
+  upstream_->deallocate(data, checked::round_up(bytes, huge_page, "scratch bytes"), huge_page);
+}
+
 PageArena::~PageArena() {
   for (const Slab& s : slabs_) upstream_->deallocate(s.data, s.bytes, huge_page);
 }

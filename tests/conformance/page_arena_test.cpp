@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The memory of a model's weights: places do not overlap, slabs grow as needed, and everything goes back.
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "cpu/page_arena.hpp"
@@ -60,4 +61,19 @@ TEST_CASE("an arena of pages gives places of their own and returns all of them",
     CHECK_THROWS_AS(arena.allocate(64, 4096), Error);
   }
   CHECK(upstream.bytes == 0);
+}
+
+TEST_CASE("large pages take whole pages from their source, small requests pass", "[memory]") {
+  Counting upstream;
+  cpu::LargePages pages(&upstream);
+  for (const std::size_t n : {std::size_t{0}, std::size_t{64}, cpu::huge_page - 1, cpu::huge_page, cpu::huge_page + 1}) {
+    const std::size_t whole = n < cpu::huge_page ? n : (n + cpu::huge_page - 1) / cpu::huge_page * cpu::huge_page;
+    void* p = pages.allocate(n, memory_alignment);
+    CHECK(upstream.bytes == whole);
+    if (n >= cpu::huge_page) CHECK(reinterpret_cast<std::uintptr_t>(p) % cpu::huge_page == 0);
+    std::memset(p, 1, n);
+    pages.deallocate(p, n, memory_alignment);
+    CHECK(upstream.bytes == 0);
+  }
+  CHECK_THROWS_AS(pages.allocate(std::numeric_limits<std::size_t>::max() - 5, memory_alignment), Error);
 }

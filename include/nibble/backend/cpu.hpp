@@ -85,6 +85,7 @@ class NIBBLE_API ExecutionContext<cpu::Backend> {
 
   std::unique_ptr<ThreadPool> pool_;
   ExecutorRef executor_;
+  std::unique_ptr<MemoryResource> scratch_;  ///< of the arenas
   std::unique_ptr<Arena> arena_;
   std::vector<std::unique_ptr<Arena>> worker_arenas_;
   cpu::Isa isa_ = cpu::Isa::scalar;

@@ -55,7 +55,8 @@ class Arena {
     bytes = checked::round_up(bytes == 0 ? std::size_t{1} : bytes, memory_alignment, "scratch size");
     while (current_ < blocks_.size() && blocks_[current_].bytes - used_ < bytes) { ++current_; used_ = 0; }
     if (current_ == blocks_.size()) {
-      const std::size_t size = bytes > block_bytes_ ? bytes : block_bytes_;
+      const std::size_t block = block_bytes_ << (blocks_.size() < 3 ? blocks_.size() : 3);  // few blocks, not too large
+      const std::size_t size = bytes > block ? bytes : block;
       blocks_.reserve(blocks_.size() + 1);
       blocks_.push_back({static_cast<std::byte*>(memory_->allocate(size, memory_alignment)), size});
       used_ = 0;
