@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The main job from nothing, on Debian 12 with apt and pip: fetch a small model, build the program, look at
-# the model, quantize it, measure what that cost, and talk to it. Safe to repeat; about 200 MB of downloads
+# the model, quantize it, measure what that cost, and talk to it. Safe to repeat; about 250 MB of downloads
 # at the first run, none afterwards.
 set -eu
 cd "$(dirname "$0")/.."
@@ -18,8 +18,20 @@ show() {
 }
 
 step "packages"
-sh cmake/debian_packages.sh g++ cmake ninja-build libeigen3-dev libcli11-dev libxsimd-dev python3 python3-pip
+sh cmake/debian_packages.sh g++ cmake ninja-build libeigen3-dev libcli11-dev libxsimd-dev python3 python3-pip \
+  python3-venv
 echo "all there"
+
+step "oneDNN (for dense weights)"
+onednn=$PWD/build/onednn
+if [ ! -f "$onednn/installed" ]; then
+  rm -rf "$onednn"
+  python3 -m venv "$onednn"
+  "$onednn/bin/python" -m pip install --quiet --disable-pip-version-check 'onednn-devel-cpu-gomp>=2023.2' \
+    'onednn-cpu-gomp>=2023.2'
+  touch "$onednn/installed"
+fi
+echo "$onednn"
 
 mkdir -p build/quickstart
 model=models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -35,7 +47,7 @@ fi
 ls -l "$model"
 
 step "build (preset release)"
-cmake --preset release -DNIBBLE_BUILD_TESTS=OFF -DNIBBLE_BUILD_EXAMPLES=OFF
+cmake --preset release -DCMAKE_PREFIX_PATH="$onednn" -DNIBBLE_BUILD_TESTS=OFF -DNIBBLE_BUILD_EXAMPLES=OFF
 cmake --build --preset release --target nibble
 nibble=build/release/nibble
 "$nibble" --version

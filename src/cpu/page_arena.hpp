@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Large pages for scratch and weights: all weights of a model lie one after another in slabs of them. Alone, a matrix of less than a few
-// large pages gets none, and small pages cost a third of the read rate: the processor's prefetch ends at each, and so
-// does the reach of its address cache.
+// Large pages for scratch and weights. All weights of a model lie one after another in slabs of them: alone, a matrix
+// of less than a few large pages gets none, and small pages cost a third of the read rate. The prefetcher stops at the
+// end of each, and so does the reach of the address cache.
 #pragma once
 
 #include <vector>

@@ -228,43 +228,35 @@ void rounded_sums(const Call& k, const PackedImpl& w, const PackedImpl* up, Inde
   const ArenaScope own(k.arena);
   const Index panels = up != nullptr ? 2 * n : n, chunks = w.layout.chunks, rows = k.rows();
   const bool together = n > 1;
-  const Index panels_per_call = together ? panels : 1, rows_per_call = together ? block_rows : rows;
+  const Index per_call = together ? panels : 1;  // all rows: the unit runs dry at the end of each call
   const Index most = together ? together_chunks : one_chunks, pieces = (chunks + most - 1) / most;
   constexpr Index chunk_elements = cpu::chunk_cols * panel_rows, block = block_rows * panel_rows;
   const auto layout = [&](Index i) -> const cpu::PackedLayout& { return (i < n ? w : *up).layout; };
   const std::uint8_t** data = k.arena.take<const std::uint8_t*>(panels).data();
   for (Index i = 0; i < panels; ++i)
     data[i] = dense_panel(k, i < n ? PanelRef{&w, panel + i} : PanelRef{up, panel + i - n});
-  std::uint16_t* scratch = k.arena.take<std::uint16_t>(panels_per_call * most * chunk_elements).data();
+  std::uint16_t* scratch = k.arena.take<std::uint16_t>(per_call * most * chunk_elements).data();
   const Index blocks = (rows + block_rows - 1) / block_rows;
   float* sums = k.arena.take<float>(blocks * panels * block).data();  // [blocks][panels][32][32]
   const cpu::RoundedRows& x = k.in.rounded;
   const Index stride = x.chunks * cpu::chunk_cols * cpu::rounded_rows;
+  const std::uint16_t* first = x.tiles + k.first / cpu::rounded_rows * stride;
   const cpu::KernelTable& kernels = k.context.kernels();
-
-  const auto finish = [&](Index first, Index end) {
-    for (Index r = first; r < end; r += block_rows)
-      for (Index i = 0; i < n; ++i) {
-        float* a = sums + (r / block_rows * panels + i) * block;
-        done(panel + i, {a, panel_rows, up != nullptr ? a + n * block : nullptr, panel_rows, k.first + r,
-                         std::min(block_rows, end - r)});
-      }
-  };
   for (Index piece = 0; piece < pieces; ++piece) {  // of even sizes: a short one is mostly loads and stores of sums
     const Index chunk = piece * chunks / pieces, count = (piece + 1) * chunks / pieces - chunk;
-    for (Index i = 0; i < panels; i += panels_per_call) {
-      for (Index j = 0; j < panels_per_call; ++j)
+    for (Index i = 0; i < panels; i += per_call) {
+      for (Index j = 0; j < per_call; ++j)
         kernels.round_panel(layout(i + j), data[i + j], chunk, count, scratch + j * count * chunk_elements);
-      for (Index r = 0; r < rows; r += rows_per_call) {
-        const Index end = std::min(rows, r + rows_per_call);
-        kernels.dot_rounded({x.tiles + (k.first + r) / cpu::rounded_rows * stride +
-                                 chunk * cpu::chunk_cols * cpu::rounded_rows,
-                             stride, scratch, count * chunk_elements, sums + (r / block_rows * panels + i) * block,
-                             panel_rows, block, panels * block, end - r, panels_per_call, count, chunk > 0});
-        if (piece + 1 == pieces && i + panels_per_call == panels) finish(r, end);
-      }
+      kernels.dot_rounded({first + chunk * cpu::chunk_cols * cpu::rounded_rows, stride, scratch, count * chunk_elements,
+                           sums + i * block, panel_rows, block, panels * block, rows, per_call, count, chunk > 0});
     }
   }
+  for (Index r = 0; r < rows; r += block_rows)
+    for (Index i = 0; i < n; ++i) {
+      float* a = sums + (r / block_rows * panels + i) * block;
+      done(panel + i, {a, panel_rows, up != nullptr ? a + n * block : nullptr, panel_rows, k.first + r,
+                       std::min(block_rows, rows - r)});
+    }
 }
 
 /// Other dense weights would lose bits that the fast mode promises to keep.
