@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <optional>
 
 #include "nibble/core/trace.hpp"
+#include "ops/cpu/block_tuner.hpp"
 
 namespace nibble::cpu_ops {
 
@@ -24,16 +27,22 @@ Index panels_of(const RegionOutput& o) noexcept { return o.w->layout.panels; }
 /// How panels and rows are cut into tasks. No result depends on it.
 struct Split {
   Index panels_per_task, rows_per_task, row_tasks;
+  Index together = 1;  ///< panels that share a reading of rounded activations
+  // Where it is being found out:
+  std::optional<BlockTuner::Shape> shape{};
+  Index choice = 0;
 };
 
-/// Panels per task of rounded products: the fewest rounds of tasks on all threads, weighed with what each reads again.
-Index rounded_split(std::span<const RegionOutput> outputs, const Split& s, Index threads) {
+/// The number of panels per task, all together, that promises the fewest rounds of tasks on all threads, weighed with
+/// what each task reads again.
+Index expected_panels(std::span<const RegionOutput> outputs, const Split& s, Index threads) {
   const RegionOutput& o = outputs.front();
   const Index weights = o.up != nullptr ? 2 : 1;
   const double reread = reread_cost(s.rows_per_task, o.w->layout.cols);
+  const Index most = reread > 0 ? most_together / weights : 1;
   Index best = 1;
   double least = 0;
-  for (Index p = 1; p <= rounded_together(s.rows_per_task, o.w->layout.cols, weights); ++p) {
+  for (Index p = 1; p <= most; ++p) {
     Index tasks = 0;
     for (const RegionOutput& each : outputs) tasks += (panels_of(each) + p - 1) / p * s.row_tasks;
     if (p > 1 && tasks < 3 * threads) break;  // one who is late must find help
@@ -43,6 +52,23 @@ Index rounded_split(std::span<const RegionOutput> outputs, const Split& s, Index
     least = cost;
   }
   return best;
+}
+
+/// Rounded products: what is expected, half of it or twice as much, whichever proves fastest here.
+void split_rounded(const Context& context, std::span<const RegionOutput> outputs, Index panels, Split& s) {
+  const RegionOutput& o = outputs.front();
+  const Index threads = context.concurrency(), weights = o.up != nullptr ? 2 : 1;
+  const Index expected = expected_panels(outputs, s, threads);
+  std::array<Index, 3> choices{expected};
+  Index count = 1;
+  if (expected > 1) choices[static_cast<std::size_t>(count++)] = expected / 2;
+  if (2 * expected <= std::min(most_together / weights, panels))
+    choices[static_cast<std::size_t>(count++)] = 2 * expected;
+  if (count > 1) {
+    s.shape = {context.isa(), s.rows_per_task, o.w->layout.cols, panels, weights, threads};
+    s.choice = BlockTuner::of_process().choose(*s.shape, count);
+  }
+  s.together = s.panels_per_task = choices[static_cast<std::size_t>(s.choice)];
 }
 
 /// Every worker gets at least 4 tasks, so that one who is late can be helped, and about 32 where they are large.
@@ -63,7 +89,7 @@ Split split_work(const Context& context, std::span<const RegionOutput> outputs, 
   const Index least = 1 + std::min(task_ops / std::max<Index>(1, ops), task_bytes / std::max<Index>(1, bytes));
   const Index most = std::max<Index>(1, panels * s.row_tasks / (4 * threads));
   s.panels_per_task = std::min(most, std::max(least, panels * s.row_tasks / (32 * threads)));
-  if (needs.rounded) s.panels_per_task = rounded_split(outputs, s, threads);
+  if (needs.rounded) split_rounded(context, outputs, panels, s);
   if (threads == 1) s.panels_per_task = std::max<Index>(1, panels);
   if (weights == 1 && !needs.rounded && uses_tiles(context, {}, *o.w, s.rows_per_task * terms))
     s.panels_per_task = (s.panels_per_task + 1) / 2 * 2;  // a tile covers two panels
@@ -80,6 +106,15 @@ class Region {
   }
 
   void run() {
+    const auto start = std::chrono::steady_clock::now();
+    run_tasks();
+    if (!split_.shape) return;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    BlockTuner::of_process().report(*split_.shape, split_.choice, seconds.count() / double(input_.rows()));
+  }
+
+ private:
+  void run_tasks() {
     context_.executor().run(tasks_ * split_.row_tasks, [&](Index task, Index worker) {
       const Index block = task % split_.row_tasks;
       Index piece = task / split_.row_tasks;
@@ -95,7 +130,6 @@ class Region {
     for_rows(context_, input_.rows(), rows_.sums.cols() * 4, [&](Index r) { finish_row(r); });
   }
 
- private:
   Index tasks_of(const RegionOutput& o) const noexcept {
     return (panels_of(o) + split_.panels_per_task - 1) / split_.panels_per_task;
   }
@@ -103,10 +137,11 @@ class Region {
   void run_task(const RegionOutput& o, Index panel, Index first, Index end, Index worker) {
     const InputRows& in = input_.ready(first, end, worker);
     const PanelRange panels{panel, std::min(panels_of(o), panel + split_.panels_per_task)};
-    panel_sums(context_, in, *o.w, o.up, panels, {first, end}, worker, [&](Index at, const PanelSums& s) {
+    const auto ready = [&](Index at, const PanelSums& s) {
       if (o.up != nullptr) finish_gated(o, at, s);
       else finish(o, at, s.a, s.a_stride, s.row, s.rows);
-    });
+    };
+    panel_sums(context_, in, *o.w, o.up, panels, {first, end}, split_.together, worker, ready);
   }
 
   static Index width(const RegionOutput& o, Index panel) noexcept {

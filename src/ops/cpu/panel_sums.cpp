@@ -313,22 +313,17 @@ double reread_cost(Index rows, Index cols) noexcept {
   return bytes <= 640 * 1024 ? 0.0 : bytes <= 1600 * 1024 ? 0.25 : 1.0;
 }
 
-Index rounded_together(Index rows, Index cols, Index weights) noexcept {
-  return reread_cost(rows, cols) > 0 ? 16 / weights : 1;
-}
-
 bool uses_tiles(const Context& context, const InputRows& in, const PackedImpl& w, Index rows) noexcept {
   return rows > small_rows && uses_codes(context, w) && !uses_rounded(in, w) &&
          context.kernels().dot_tile != nullptr;
 }
 
 void panel_sums(Context& context, const InputRows& in, const PackedImpl& w, const PackedImpl* up, PanelRange panels,
-                RowRange rows, Index worker, PanelReady done) {
+                RowRange rows, Index together, Index worker, PanelReady done) {
   const Call k{context, in, rows.first, rows.end, context.worker_arena(worker)};
   if (uses_rounded(in, w) && (up == nullptr || uses_rounded(in, *up))) {
-    const Index most = rounded_together(k.rows(), w.layout.cols, up != nullptr ? 2 : 1);
-    for (Index panel = panels.first; panel < panels.end; panel += most)
-      rounded_sums(k, w, up, panel, std::min(most, panels.end - panel), done);
+    for (Index panel = panels.first; panel < panels.end; panel += together)
+      rounded_sums(k, w, up, panel, std::min(together, panels.end - panel), done);
     return;
   }
   const bool pairs = alike(w, w) && uses_tiles(context, in, w, k.rows() * in.terms);

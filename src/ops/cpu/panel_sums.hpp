@@ -43,17 +43,18 @@ struct RowRange {
   Index first, end;
 };
 
+/// Panels of rounded products in one call at most; half where up's are beside them.
+inline constexpr Index most_together = 16;
+
 /// Calls done with the sums of rows [rows.first, rows.end), piece by piece, of every panel of w, and of up's of the
 /// same number unless up is null. The first row is the first of a tile where products are rounded. `in` has what the
-/// weights' paths read; both weights have the same shape.
+/// weights' paths read; both weights have the same shape. `together` panels share a reading of rounded activations.
 void panel_sums(Context& context, const InputRows& in, const PackedImpl& w, const PackedImpl* up, PanelRange panels,
-                RowRange rows, Index worker, PanelReady done);
+                RowRange rows, Index together, Index worker, PanelReady done);
 
 /// What reading so many rounded activations takes, in units of a panel's product with them: nothing from a free L2 of
 /// 2 MiB, as much again from L3. Measured.
 double reread_cost(Index rows, Index cols) noexcept;
-/// Panels of each of 1 or 2 weights that then share a reading at most.
-Index rounded_together(Index rows, Index cols, Index weights) noexcept;
 
 /// Whether panel_sums would use register tiles for so many rows of a weight's codes: pairs of panels and large tasks
 /// then pay.
