@@ -27,7 +27,7 @@ using namespace nibble::cpu;
 using namespace nibble::bench;
 
 constexpr Index n = 1024;  // elements of an element-wise row: all arrays lie in the first cache
-constexpr Index cols = 1024, tile_rows = 6, dim = 64, page = 256;
+constexpr Index cols = 1024, tile_rows = dot_tile_rows, dim = 64, page = 256;
 
 /// What a row gets: the table of its instruction set, the name of its kernel and, for some, a format.
 struct Row {

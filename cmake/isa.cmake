@@ -13,7 +13,7 @@ set(NIBBLE_ISA_FLAGS_avxvnni ${nibble_avx2} -mavxvnni)
 set(NIBBLE_ISA_FLAGS_avx512 ${nibble_avx512})
 set(NIBBLE_ISA_FLAGS_avx512vnni ${nibble_avx512vnni})
 set(NIBBLE_ISA_FLAGS_avx512fp16 ${nibble_avx512vnni} -mavx512bf16 -mavx512fp16)
-set(NIBBLE_ISA_FLAGS_amx ${nibble_avx512vnni} -mavx512bf16 -mamx-tile -mamx-bf16)
+set(NIBBLE_ISA_FLAGS_amx ${nibble_avx512vnni} -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8)
 set(NIBBLE_ISA_FLAGS_neon_dot -march=armv8.2-a+dotprod)
 set(NIBBLE_ISA_FLAGS_neon_i8mm -march=armv8.2-a+dotprod+i8mm)
 

@@ -145,9 +145,9 @@ bool has_amx() noexcept {
   return has_avx512vnni();
 #else
   unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned bf16_tiles = 1u << 22, tiles = 1u << 24, bf16_vectors = 1u << 5;
+  constexpr unsigned tiles = 1u << 22 | 1u << 24 | 1u << 25, bf16_vectors = 1u << 5;  // of BF16, at all, of INT8
   if (!has_avx512vnni() || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  if ((d & bf16_tiles) == 0 || (d & tiles) == 0) return false;
+  if ((d & tiles) != tiles) return false;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bf16_vectors) != 0 && may_use_tiles();
 #endif
 }

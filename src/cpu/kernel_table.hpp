@@ -22,6 +22,9 @@ namespace nibble::cpu {
 
 using i64 = std::int64_t;
 
+/// At most in a call of dot_tile: whole tiles of 6 and of 16 rows, whose sums stay in L1.
+inline constexpr i64 dot_tile_rows = 48;
+
 /// c[m, n] (+)= a[m, k] b[k, n], each sum one FMA chain over ascending k: the same bits for every m, n and
 /// for any split of k into calls that accumulate.
 struct GemmF32 {
@@ -125,8 +128,8 @@ using DotSmallFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, co
 /// The dense panel, out[panel_bytes], of a bitmap panel.
 using ExpandPanelFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, std::uint8_t* out);
 using WidenFn = void (*)(const PackedLayout& l, const std::uint8_t* panel, WidePanel& out);
-/// One or two widened panels (`b.codes` null: one) against m quantized rows, c[m][64]. The same bits as
-/// DotSmall.
+/// One or two widened panels (`b.codes` null: one) against m (1 to dot_tile_rows) quantized rows, c[dot_tile_rows][64].
+/// The same bits as DotSmall.
 using DotTileFn = void (*)(const PackedLayout& l, const WidePanel& a, const WidePanel& b,
                            const QuantizedRows& x, i64 row, i64 m, float* c);
 /// `rows` rows of x, `stride` elements apart, as rows [row, row + rows) of out.

@@ -227,8 +227,10 @@ struct DotTile {
                    i64 m, float* c) {
     using Dot = typename DotCodes<Bits, Codebook>::Dot;
     const bool min = l.min.kind != ParameterKind::none;
-    if (l.sets == 2) tiles<Dot, 2>(*a, *b, min, *x, row, m, c);
-    else tiles<Dot, 1>(*a, *b, min, *x, row, m, c);
+    for (; m > 0; m -= tile_rows, row += tile_rows, c += tile_rows * 64) {
+      if (l.sets == 2) tiles<Dot, 2>(*a, *b, min, *x, row, m, c);
+      else tiles<Dot, 1>(*a, *b, min, *x, row, m, c);
+    }
   }
 };
 

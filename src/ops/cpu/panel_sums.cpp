@@ -19,7 +19,6 @@ using cpu::panel_rows;
 namespace {
 
 constexpr Index small_rows = 4;    ///< up to here codes are not widened
-constexpr Index tile_rows = 6;
 constexpr Index many_rows = 8;     ///< beyond, rounding a panel pays
 /// Rounded at a time. Of one panel 320 columns (20 KiB) stay in L1 while all rows pass through it. Of up to 16 panels
 /// 256 columns (256 KiB) and the sums pass through L1, beside 32 rows; rows that L2 cannot hold are read once for all.
@@ -210,11 +209,11 @@ void tile_panels(const Call& k, PanelRef a, PanelRef b, SumsReady done) {
   const CodePanel panel = code_panel(k, a, true);
   const cpu::WidePanel wide_a = widened(k, panel),
                        wide_b = b.w != nullptr ? widened(k, code_panel(k, b, true)) : cpu::WidePanel{};
-  float* sums = k.arena.take<float>(tile_rows * 2 * panel_rows).data();
+  float* sums = k.arena.take<float>(cpu::dot_tile_rows * 2 * panel_rows).data();
   float* second = b.w != nullptr ? sums + panel_rows : nullptr;
   const Index terms = k.in.terms, rows = k.rows() * terms;
-  for (Index r = 0; r < rows; r += tile_rows) {
-    const Index m = std::min(tile_rows, rows - r);
+  for (Index r = 0; r < rows; r += cpu::dot_tile_rows) {
+    const Index m = std::min(cpu::dot_tile_rows, rows - r);
     k.context.kernels().dot_tile(panel.layout, wide_a, wide_b, panel.x, panel.first + r, m, sums);
     panel.add_lost(r, m, 2 * panel_rows, sums);
     const Index stride = join_terms(terms, m / terms, 2 * panel_rows, sums);
