@@ -132,7 +132,7 @@ bool has_avx512vnni() noexcept {
 }
 /// Linux saves tiles only for processes that asked for it; the answer holds for all threads, present and future. It
 /// is no where a thread has a signal stack too small for them.
-bool may_use_tiles() noexcept {
+[[maybe_unused]] bool may_use_tiles() noexcept {
 #if defined(__linux__) && defined(SYS_arch_prctl)
   constexpr int request_permission = 0x1023, tile_data = 18;
   return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
