@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The integer tile kernels must keep their accumulators in registers.
+"""The integer tile kernels must keep their accumulators in registers, and probes of the peak rates all their chains.
 
 g++ 12 has spilled the natural form of this loop (24 accumulators, 4 weights, 1 activation of 32 registers)
 to the stack on every step, which halves its rate and fails no other test. So: in every function named tile
 with at least 16 byte products (vpdpbusd, vpmaddubsw, sdot, smmla), vector moves to or from the stack between the first and
 the last of them may number at most a quarter of them; the trap had up to 7 a piece.
+Chains that begin alike and do the same may become one, which then seems to run faster than any processor: probe_fma and
+probe_dot must have at least 10 multiply-adds each.
 An instruction set named by --exempt is expected to spill: where it no longer does, the exemption must go.
 Usage: tile_spills.py --objects avx512vnni=a.o;b.o [--exempt avx512]
 """
@@ -19,6 +21,9 @@ SPILL = re.compile(r"%[yz]mm.*\(%r[sb]p\b|\(%r[sb]p\b.*%[yz]mm|\b(?:ldr|str|ldp|
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 DOT = re.compile(r"\b(vpdpbusd|vpmaddubsw|sdot|smmla)\b")
 TILE_DOTS, SHARE = 16, 1 / 4
+PROBE = re.compile(r"\bprobe_(fma|dot)\b")
+MULTIPLY_ADD = {"fma": re.compile(r"\b(vfmadd\w*|fmla)\b"), "dot": DOT}
+CHAINS = 10
 
 
 def add_arguments(parser):
@@ -38,6 +43,10 @@ def check_text(where, text):
     messages, tiles = [], 0
     for name, lines in functions.items():
         dots = [i for i, line in enumerate(lines) if DOT.search(line)]
+        if probe := PROBE.search(name):
+            count = sum(MULTIPLY_ADD[probe[1]].search(line) is not None for line in lines)
+            if count < CHAINS:
+                messages.append(f"{where}: {name}: {count} multiply-adds, {CHAINS} chains are due")
         if len(dots) < TILE_DOTS or not TILE.search(name):
             continue
         tiles += 1
@@ -82,6 +91,7 @@ STACK = "  16:\tvmovdqa64 %zmm5,0xa08(%rsp)\n"
 ARM_PRODUCT = "  10:\tsdot\tv16.4s, v2.16b, v8.16b\n"
 ARM_STACK = "  16:\tldr\tq16, [sp, #176]\n"
 PAIR = "  14:\tvpmaddubsw %ymm4,%ymm3,%ymm5\n"
+FMA = "  18:\tvfmadd231ps %zmm0,%zmm0,%zmm1\n"
 OUTPUT = "  1c:\tvmovups %zmm5,(%rdi)\n"
 CASES = {
     "a tile in registers passes": ({"a.s": "0 <tile>:\n" + (PRODUCT * 4 + OUTPUT) * 12}, None),
@@ -90,6 +100,9 @@ CASES = {
     "so are those of pairs": ({"a.s": "0 <tile>:\n" + (PAIR + STACK) * 48}, "47 stack accesses"),
     "and those of Arm": ({"a.s": "0 <tile>:\n" + (ARM_PRODUCT + ARM_STACK) * 48}, "47 stack accesses"),
     "small kernels are left alone": ({"a.s": "0 <tile>:\n" + (PRODUCT + STACK) * 8}, None),
+    "a probe with all its chains passes": ({"a.s": "0 <ns::probe_fma(long, double*)>:\n" + FMA * 12}, None),
+    "a probe of one chain is found": ({"a.s": "0 <ns::probe_fma(long, double*)>:\n" + FMA}, "1 multiply-adds"),
+    "so is one of integers": ({"a.s": "0 <ns::probe_dot(long, double*)>:\n" + ARM_PRODUCT}, "1 multiply-adds"),
     "other kernels are left alone": ({"a.s": "0 <dot_panel>:\n" + (PRODUCT + STACK) * 48}, None),
 }
 

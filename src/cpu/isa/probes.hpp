@@ -4,11 +4,12 @@
 #pragma once
 
 i64 probe_fma(i64 rounds, double* sum) {
-  const volatile float one_in_memory = 1.0f;  // unknown to the compiler, so that it cannot fold the chains
+  // Unknown to the compiler, and each time anew, so that it can neither fold the chains nor make one of several.
+  const volatile float one_in_memory = 1.0f, zero_in_memory = 0.0f;
   const F one = set1(one_in_memory);
   F acc[probe_chains];
   NIBBLE_UNROLL
-  for (int i = 0; i < probe_chains; ++i) acc[i] = set1(0.0f);
+  for (int i = 0; i < probe_chains; ++i) acc[i] = set1(zero_in_memory);
   for (i64 r = 0; r < rounds; ++r) {
     NIBBLE_UNROLL
     for (int i = 0; i < probe_chains; ++i) acc[i] = fma(one, one, acc[i]);
