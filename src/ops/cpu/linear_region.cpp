@@ -46,7 +46,8 @@ Index expected_panels(std::span<const RegionOutput> outputs, const Split& s, Ind
     Index tasks = 0;
     for (const RegionOutput& each : outputs) tasks += (panels_of(each) + p - 1) / p * s.row_tasks;
     if (p > 1 && tasks < 3 * threads) break;  // one who is late must find help
-    const double cost = double((tasks + threads - 1) / threads) * (double(p * weights) + reread);
+    const Index rounds = (tasks + threads - 1) / threads;
+    const double cost = double(rounds) * (double(p * weights) + reread);
     if (p > 1 && cost >= least) continue;
     best = p;
     least = cost;
