@@ -118,6 +118,25 @@ TEST_CASE("many rows, many columns and many threads change nothing", "[linear][a
   }
 }
 
+TEST_CASE("two weights together give the bits of each row block alone", "[linear][amx]") {
+  if (!has_tiles()) return;
+  Cpu base(with_tiles(1));
+  const Index m = 400, rows = 300;  // more columns than L2 holds of so many rows
+  const Packed gate = Packed::pack(base, random_blocks(*find_format("q4_k"), rows, 2048, 3).view());
+  const Packed up = Packed::pack(base, random_blocks(*find_format("q6_k"), rows, 2048, 4).view());
+  const Matrix<float> x = normal_matrix(m, 2048, 17);
+  Matrix<float> expected({m, rows}), y({m, rows});
+  for (Index t = 0; t < m; t += 50)
+    run(base, GatedLinear{}, x.view().slice(0, t, 50), gate, up, expected.view().slice(0, t, 50));
+  for (const Index threads : {1, 3}) {
+    Cpu context(with_tiles(threads));
+    for (int time = 0; time < 4; ++time) {  // each way to cut it that is being tried
+      run(context, GatedLinear{}, x.view(), gate, up, y.view());
+      REQUIRE(same_bits(expected, y, m, rows));
+    }
+  }
+}
+
 TEST_CASE("tile products have the bits that the manual defines", "[linear][amx]") {
   if (!has_tiles()) return;
   const cpu::KernelTable& k = cpu::kernels_of(cpu::available_isas().back());

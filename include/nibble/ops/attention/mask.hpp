@@ -35,12 +35,13 @@ concept AttentionMask = requires(const M& m, const ScoreTile& t, Index query, In
   { m.visible(query, key) } -> std::same_as<bool>;
 };
 
-/// Keys [first, end) of a query.
+/// Positions of keys [first, end); empty where end <= first, and either may lie outside of what there is.
 struct KeySpan {
   Index first, end;
 };
 
-/// A mask whose visible keys are one span per query may say so: edge tiles are then cut instead of asked.
+/// A mask whose visible keys are one span per query may say so: edge tiles are then cut instead of asked. `span` must
+/// agree with `visible`; a mask derived from another inherits it.
 template <class M>
 concept SpanMask = AttentionMask<M> && requires(const M& m, Index query) {
   { m.span(query) } -> std::same_as<KeySpan>;
@@ -148,10 +149,10 @@ class ScoreRules {
     for (const Index query : t.query_positions) {
       if constexpr (SpanMask<M>) {
         const KeySpan span = mask.span(query);
-        const Index first = std::clamp<Index>(span.first - t.key_begin, 0, t.keys);
-        const Index end = std::clamp<Index>(span.end - t.key_begin, first, t.keys);
-        std::fill(scores, scores + first, hidden);
-        std::fill(scores + end, scores + t.keys, hidden);
+        const Index tile_end = t.key_begin + t.keys;  // cut to the tile first: spans may reach to the end of numbers
+        const Index first = std::clamp(span.first, t.key_begin, tile_end), end = std::clamp(span.end, first, tile_end);
+        std::fill(scores, scores + (first - t.key_begin), hidden);
+        std::fill(scores + (end - t.key_begin), scores + t.keys, hidden);
       } else {
         for (Index k = 0; k < t.keys; ++k)
           if (!mask.visible(query, t.key_begin + k)) scores[k] = hidden;
